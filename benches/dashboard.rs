@@ -6,7 +6,9 @@ use crawlgate::internals::clock::Moment;
 use crawlgate::internals::record::{CountedAction, RecordField, RecordRow, RequestCounts};
 use crawlgate::internals::report::{Report, ReportPeriod, render_html};
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, SampleFilter};
+use crawlgate::internals::state::history::{
+    RequestHistoryBatch, RequestHistoryReader, SampleFilter,
+};
 use crawlgate::internals::verdict::{IdentityStatus, Kind};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -46,7 +48,7 @@ fn sample(at: Timestamp, number: usize, sites: usize) -> RecordRow {
     RecordRow::from_texts(at, &fields)
 }
 
-fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
+fn filled(directory: &std::path::Path, sites: usize, days: i64) -> RequestHistoryReader {
     let now = Arc::new(|| Moment {
         now: NOW,
         monotonic: Duration::ZERO,
@@ -58,7 +60,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
     counts.add(Kind::Violation, CountedAction::WouldBlock, 7);
     counts.add(Kind::Allowed, CountedAction::RobotsTxt, 3);
     for day in (0..days).rev() {
-        let mut batch = HistoryBatch::default();
+        let mut batch = RequestHistoryBatch::default();
         for site in 0..sites {
             for crawler in 0..CRAWLERS {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
@@ -78,7 +80,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
         store.commit(Vec::new()).expect("committed");
     }
     store.close().expect("closed");
-    HistoryReader::open(directory).expect("a history")
+    RequestHistoryReader::open(directory).expect("a history")
 }
 
 fn overview(criterion: &mut Criterion) {

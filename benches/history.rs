@@ -4,7 +4,7 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::model::HostPattern;
-use crawlgate::internals::policy::{HostHistories, RobotsVersion};
+use crawlgate::internals::policy::{PublicationHistories, RobotsVersionId};
 use crawlgate::internals::publications::{
     CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
 };
@@ -47,7 +47,7 @@ fn record(log: &mut PublicationLog, patterns: &[HostPattern], names: &[String], 
         .map(|(hosts, site)| CurrentSite {
             site,
             hosts,
-            published: PublishedRobots::Version(RobotsVersion::from_body(&body(change))),
+            published: PublishedRobots::Version(RobotsVersionId::from_body(&body(change))),
             identities: 1,
             has_page_tags: false,
             declared: None,
@@ -61,7 +61,10 @@ fn histories(criterion: &mut Criterion) {
     let names: Vec<String> = (0..SITES).map(|site| format!("site-{site}")).collect();
     let (mut log, mut versions) = (PublicationLog::default(), VersionStore::default());
     for change in 0..CHANGES {
-        versions.insert(RobotsVersion::from_body(&body(change)), body(change).into());
+        versions.insert(
+            RobotsVersionId::from_body(&body(change)),
+            body(change).into(),
+        );
         record(&mut log, &patterns, &names, change);
     }
     let horizon = HistoryHorizon {
@@ -80,7 +83,8 @@ fn histories(criterion: &mut Criterion) {
             bencher.iter(|| black_box(log.build_histories(&[], &mut versions, registry, horizon)));
         },
     );
-    let known = HostHistories::new(log.build_histories(&[], &mut versions, registry, horizon));
+    let known =
+        PublicationHistories::new(log.build_histories(&[], &mut versions, registry, horizon));
     group.bench_function("5,000 patterns: look a host up", |bencher| {
         bencher.iter(|| {
             black_box(

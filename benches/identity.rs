@@ -2,7 +2,7 @@
 //! of addresses that no crawler has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::internals::identity::{IdentityClaim, IdentityProofs, NetworkTable, ProofMethods};
+use crawlgate::internals::identity::{IdentityClaim, IdentityVerifier, NetworkTable, ProofMethods};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::verdict::Identity;
 use crawlgate::time::Timestamp;
@@ -48,7 +48,7 @@ fn flood(c: &mut Criterion) {
     // As many as the queue takes, and no more.
     let asked = AtomicUsize::new(0);
     let queue = Box::new(move |_| asked.fetch_add(1, Ordering::Relaxed) < 1_024);
-    let proofs = IdentityProofs::new(
+    let proofs = IdentityVerifier::new(
         registry,
         &remembered.facts,
         &store,

@@ -5,11 +5,12 @@ use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
 use crawlgate::internals::ledger::Ledger;
 use crawlgate::internals::policy::{
-    HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion,
+    ParsedRobotsVersion, PublicationHistories, PublicationHistory, Site, SiteEntry, Snapshot,
+    SupersededVersion,
 };
 use crawlgate::internals::verdict::{
-    Behaviour, CachedVersions, Claimant, DecisionScratch, Identity, RequestFacts, RequestToJudge,
-    decide_for, load_site,
+    CachedVersions, Claimant, DecisionScratch, Identity, RecentBehaviour, RequestFacts,
+    RequestToJudge, decide_for, load_site,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::yaml::SourceFile;
@@ -43,7 +44,7 @@ fn requests(criterion: &mut Criterion) {
     let versions: Vec<Arc<Site>> = (0..3).map(site).collect();
     let long_ago = Timestamp(now.0 - 30 * 86_400);
     let held = |version: usize| SupersededVersion {
-        parsed: Arc::new(ParsedVersion::parse(
+        parsed: Arc::new(ParsedRobotsVersion::parse(
             versions[version].robots_txt.body.clone(),
             registry,
         )),
@@ -51,11 +52,11 @@ fn requests(criterion: &mut Criterion) {
         superseded_at: now,
     };
     let entry = SiteEntry::new(versions[0].clone(), long_ago);
-    let history = HostHistory {
+    let history = PublicationHistory {
         superseded: vec![held(1), held(2)],
-        ..HostHistory::new(long_ago)
+        ..PublicationHistory::new(long_ago)
     };
-    let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+    let histories = PublicationHistories::new(vec![(None, Arc::new(history))]);
     let snapshot = Snapshot::new(vec![entry.clone()], 0).with_histories(histories, now);
     let ledger = Ledger::in_memory(Vec::new(), &snapshot, clock.moment());
     let known: Vec<_> = registry
@@ -115,7 +116,7 @@ fn requests(criterion: &mut Criterion) {
                     claimant,
                     cached_versions: CachedVersions::for_any_crawler(claimant, now),
                 };
-                decide_for(&case, Behaviour::default(), &mut scratch)
+                decide_for(&case, RecentBehaviour::default(), &mut scratch)
             });
         });
         let mut scratch = DecisionScratch::default();
@@ -133,7 +134,7 @@ fn requests(criterion: &mut Criterion) {
                     claimant,
                     cached_versions,
                 };
-                decide_for(&case, Behaviour::default(), &mut scratch)
+                decide_for(&case, RecentBehaviour::default(), &mut scratch)
             });
         });
         let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");

@@ -7,7 +7,7 @@ use crawlgate::internals::record::{
 };
 use crawlgate::internals::referrals::Services;
 use crawlgate::internals::telemetry::Metrics;
-use crawlgate::internals::verdict::{HistoryBasis, IdentityStatus, Kind};
+use crawlgate::internals::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::cell::Cell;
@@ -89,7 +89,7 @@ fn crawler_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
         crawler,
         identity: Some(IdentityStatus::Unverified),
         kind: RecordedKind::Of(Kind::Allowed),
-        basis: HistoryBasis::default(),
+        basis: CachedVersionsBasis::default(),
         older_until: None,
         action: CountedAction::Pass,
         violation: None,

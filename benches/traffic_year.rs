@@ -8,9 +8,9 @@ use crawlgate::internals::record::{
 };
 use crawlgate::internals::referrals::Services;
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{DailyCount, HistoryBatch};
+use crawlgate::internals::state::history::{DailyCountKind, RequestHistoryBatch};
 use crawlgate::internals::telemetry::Metrics;
-use crawlgate::internals::verdict::{HistoryBasis, IdentityStatus, Kind};
+use crawlgate::internals::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn count_day(metrics: &Metrics, now: Timestamp) {
                 crawler: &crawler,
                 identity: Some(IdentityStatus::Unverified),
                 kind: RecordedKind::Of(Kind::Allowed),
-                basis: HistoryBasis::default(),
+                basis: CachedVersionsBasis::default(),
                 older_until: None,
                 action: CountedAction::Pass,
                 violation: None,
@@ -100,8 +100,8 @@ fn count_day(metrics: &Metrics, now: Timestamp) {
 }
 
 /// What was counted since the last call, as it waits to be stored.
-fn batch_of_day(metrics: &Metrics, now: Timestamp) -> HistoryBatch {
-    let mut batch = HistoryBatch::default();
+fn batch_of_day(metrics: &Metrics, now: Timestamp) -> RequestHistoryBatch {
+    let mut batch = RequestHistoryBatch::default();
     metrics.counts.for_each(|site, crawler, identity, cells| {
         let counts: Option<RequestCounts> = cells.take_new();
         if let Some(counts) = counts {
@@ -109,7 +109,7 @@ fn batch_of_day(metrics: &Metrics, now: Timestamp) -> HistoryBatch {
         }
     });
     metrics.visits.for_each_new(|[site, service], visits| {
-        batch.add_daily(DailyCount::Visits, now, [site, service], visits);
+        batch.add_daily(DailyCountKind::Visits, now, [site, service], visits);
     });
     for paths in metrics.paths.take_changed(now) {
         batch.set_paths(paths);

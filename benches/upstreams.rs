@@ -6,7 +6,7 @@
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
 use crawlgate::internals::settings::{
-    CapacitySettings, LoadBalancing, OriginSettings, ServerAddress,
+    CapacitySettings, LoadBalancing, OriginServerAddress, OriginSettings,
 };
 use crawlgate::internals::telemetry::{EventLog, Metrics};
 use crawlgate::internals::upstreams::{Attempts, RoutingFacts, Upstreams};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 fn upstreams(servers: usize, balance: LoadBalancing, connections: Option<usize>) -> Upstreams {
     let addresses = (1..=servers).map(|number| format!("http://127.0.0.{number}:8080"));
-    let addresses = addresses.map(|url| ServerAddress::parse(&url).expect("a URL"));
+    let addresses = addresses.map(|url| OriginServerAddress::parse(&url).expect("a URL"));
     let origin = OriginSettings {
         balance,
         capacity: connections.map(CapacitySettings::with_connections),

@@ -28,13 +28,13 @@ pub trait Expires {
 pub type HashSeed = [u64; 4];
 
 /// The hasher of a `HashMap` whose keys are hashes already.
-pub type PrehashedKeys = BuildHasherDefault<IdentityHasher>;
+pub type PrehashedKeys = BuildHasherDefault<PrehashedHasher>;
 
 /// Uses a `u64` key as its own hash.
 #[derive(Debug, Default)]
-pub struct IdentityHasher(u64);
+pub struct PrehashedHasher(u64);
 
-impl Hasher for IdentityHasher {
+impl Hasher for PrehashedHasher {
     fn finish(&self) -> u64 {
         self.0
     }

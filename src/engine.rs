@@ -3,12 +3,12 @@
 //! no file, and keeps no state between requests.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    self, Action, ActionReport, CachedVersions, Claimant, DecisionScratch, Explanation,
-    HistoryBasis, Identity, Kind, PolicySources, RequestFacts, ResponseFacts, Verdict,
+    self, Action, ActionReport, CachedVersions, CachedVersionsBasis, Claimant, DecisionScratch,
+    Explanation, Identity, Kind, PolicyDependencies, RequestFacts, ResponseFacts, Verdict,
     identity_by_policy,
 };
 use crate::yaml::{Diagnostics, SourceFile};
@@ -75,7 +75,7 @@ pub struct PolicyError {
 pub struct EngineBuilder {
     name: String,
     registry: &'static Registry,
-    origin: OriginAvailability,
+    origin: OriginRobotsAvailability,
     at: Option<Timestamp>,
 }
 
@@ -85,7 +85,7 @@ pub struct EngineBuilder {
 pub struct Request<'a> {
     facts: RequestFacts<'a>,
     at: Option<Timestamp>,
-    basis: HistoryBasis,
+    basis: CachedVersionsBasis,
 }
 
 /// The decision of a policy about a request.
@@ -122,7 +122,7 @@ impl Engine {
         EngineBuilder {
             name: "policy.yaml".to_owned(),
             registry: Registry::builtin(),
-            origin: OriginAvailability::Missing,
+            origin: OriginRobotsAvailability::Missing,
             at: None,
         }
     }
@@ -221,7 +221,7 @@ impl EngineBuilder {
     pub fn origin_robots_txt(self, bytes: &[u8]) -> EngineBuilder {
         let file = OriginRobotsTxt::new("(robots.txt of the application)", bytes);
         EngineBuilder {
-            origin: OriginAvailability::Available(Arc::new(file)),
+            origin: OriginRobotsAvailability::Available(Arc::new(file)),
             ..self
         }
     }
@@ -250,7 +250,7 @@ impl EngineBuilder {
             name: name.as_str().into(),
             text: text.into(),
         };
-        let surroundings = PolicySources {
+        let surroundings = PolicyDependencies {
             origin: &origin,
             files: &IncludedFiles::default(),
         };
@@ -300,7 +300,7 @@ impl<'a> Request<'a> {
         Request {
             facts,
             at: None,
-            basis: HistoryBasis::Unknown,
+            basis: CachedVersionsBasis::Unknown,
         }
     }
 
@@ -340,7 +340,7 @@ impl<'a> Request<'a> {
     /// Declares that no crawler can have another robots.txt cached than this policy's. Only then is
     /// a disallowed request a violation.
     pub fn observed(mut self) -> Request<'a> {
-        self.basis = HistoryBasis::Observed;
+        self.basis = CachedVersionsBasis::Observed;
         self
     }
 }

@@ -3,17 +3,17 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
-use crawlgate::internals::forwarding::Peer;
-use crawlgate::internals::identity::IdentityProofs;
+use crawlgate::internals::forwarding::ConnectionPeer;
+use crawlgate::internals::identity::IdentityVerifier;
 use crawlgate::internals::judge::RequestLogs;
 use crawlgate::internals::policy::origin::OriginRobotsTxt;
 use crawlgate::internals::requests::{
     ConnectionFacts, HeadFields, NextStep, RequestHead, RequestPipeline, RequestSettings,
     ResponseEnd, ResponseOutcome,
 };
-use crawlgate::internals::sites::{InitialOrigins, SiteOptions};
+use crawlgate::internals::sites::{InitialOriginRobots, SiteOptions};
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::upkeep::InstanceParts;
+use crawlgate::internals::upkeep::InstanceInputs;
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -53,11 +53,11 @@ pub fn answer_lines(
     let (store, remembered) = StateStore::in_memory_only();
     // An entry point without an origin: no robots.txt is waited for.
     let own_file = Some(Arc::new(OriginRobotsTxt::new("", [])));
-    let origins = InitialOrigins {
+    let origins = InitialOriginRobots {
         for_every_site: own_file,
-        ..InitialOrigins::default()
+        ..InitialOriginRobots::default()
     };
-    let proofs = Arc::new(IdentityProofs::policy_only(Registry::builtin()));
+    let proofs = Arc::new(IdentityVerifier::policy_only(Registry::builtin()));
     let sites = SiteOptions {
         policies,
         strict: false,
@@ -65,7 +65,7 @@ pub fn answer_lines(
         origins,
         published_proof: false,
     };
-    let parts = InstanceParts {
+    let parts = InstanceInputs {
         clock: Clock::default(),
         store: &store,
         restored: &remembered,
@@ -84,7 +84,7 @@ pub fn answer_lines(
         RequestSettings::default(),
     );
 
-    let connection = ConnectionFacts::cleartext(Peer::default());
+    let connection = ConnectionFacts::cleartext(ConnectionPeer::default());
     for line in io::stdin().lock().lines() {
         let line = line?;
         let mut words = line.splitn(4, ' ').map(str::as_bytes);

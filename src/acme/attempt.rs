@@ -6,9 +6,9 @@
 use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
 use super::failure::{OrderError, problem_text};
-use super::issued::{IssuedCertificates, OpenChallenge};
+use super::issued::{ChallengeGuard, IssuedCertificates};
 use super::progress::{ChallengeKind, HostProgress, RunningOrder};
-use super::reach::{ChallengeListeners, ReachCheck};
+use super::reach::{ChallengeReachability, ReachCheck};
 use super::renewal;
 use super::storage::{AcmeStorage, StoredAccount};
 use crate::clock::Clock;
@@ -41,7 +41,7 @@ pub struct AcmeContext {
     /// Locked while the account is opened, so that two hosts do not create two.
     pub account_lock: Mutex<()>,
     pub clock: Clock,
-    pub reachable: ChallengeListeners,
+    pub reachable: ChallengeReachability,
 }
 
 /// A running attempt.
@@ -394,7 +394,7 @@ async fn answer_challenges(
     kind: ChallengeKind,
     host: &str,
     issued: &Arc<IssuedCertificates>,
-) -> Result<Vec<OpenChallenge>, OrderError> {
+) -> Result<Vec<ChallengeGuard>, OrderError> {
     let mut answering = Vec::new();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {

@@ -42,7 +42,7 @@ struct ChallengeAnswer {
 
 /// The answers to the open challenges, which the next process gives, too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PassedChallenges {
+pub struct HandedOverChallenges {
     /// Tokens with key authorizations.
     files: Vec<(String, String)>,
     /// Hosts with key authorizations.
@@ -50,7 +50,7 @@ pub struct PassedChallenges {
 }
 
 /// A guard: the challenge is answered until it is dropped.
-pub struct OpenChallenge {
+pub struct ChallengeGuard {
     issued: Arc<IssuedCertificates>,
     challenge: ChallengeKey,
     /// The certificate for a handshake.
@@ -74,8 +74,8 @@ impl IssuedCertificates {
     }
 
     /// The answers to all open challenges, for the next process.
-    pub fn passed_challenges(&self) -> PassedChallenges {
-        let mut passed = PassedChallenges::default();
+    pub fn passed_challenges(&self) -> HandedOverChallenges {
+        let mut passed = HandedOverChallenges::default();
         for ((kind, name), answer) in &*lock(&self.challenges) {
             let of_kind = match kind {
                 Http => &mut passed.files,
@@ -88,7 +88,7 @@ impl IssuedCertificates {
 
     /// Answers the open challenges of the previous process. Continued orders replace and remove their
     /// answers; others stay: they are few, and valid for one order each.
-    pub fn restore_challenges(&self, passed: PassedChallenges) {
+    pub fn restore_challenges(&self, passed: HandedOverChallenges) {
         for (kind, of_kind) in [(Http, passed.files), (TlsAlpn, passed.handshakes)] {
             for (name, proof) in of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
@@ -139,12 +139,12 @@ impl IssuedCertificates {
         kind: ChallengeKind,
         name: &str,
         proof: String,
-    ) -> Result<OpenChallenge, rcgen::Error> {
+    ) -> Result<ChallengeGuard, rcgen::Error> {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
         let key = answer.key.clone();
         let challenge = (kind, name.to_owned());
         lock(&self.challenges).insert(challenge.clone(), answer);
-        Ok(OpenChallenge {
+        Ok(ChallengeGuard {
             issued: self.clone(),
             challenge,
             key,
@@ -209,7 +209,7 @@ impl ChallengeAnswer {
     }
 }
 
-impl Drop for OpenChallenge {
+impl Drop for ChallengeGuard {
     fn drop(&mut self) {
         lock(&self.issued.challenges).remove(&self.challenge);
     }

@@ -31,5 +31,5 @@ mod scheduler;
 mod storage;
 
 pub use issued::IssuedCertificates;
-pub use reach::{ChallengeListeners, ChallengePorts};
+pub use reach::{ChallengePorts, ChallengeReachability};
 pub use scheduler::AcmeScheduler;

@@ -50,7 +50,7 @@ pub struct ChallengePorts {
 
 /// How an authority can reach this crawlgate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChallengeListeners {
+pub struct ChallengeReachability {
     pub ports: ChallengePorts,
     /// Whether a listener of this crawlgate speaks clear text.
     pub has_clear_text: bool,

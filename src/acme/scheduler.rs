@@ -7,9 +7,9 @@ use super::attempt::{AcmeContext, AttemptOutcome, FinishedAttempt, OrderAttempt}
 use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
 use super::failure::OrderError;
-use super::issued::{IssuedCertificates, PassedChallenges};
+use super::issued::{HandedOverChallenges, IssuedCertificates};
 use super::progress::HostProgress;
-use super::reach::ChallengeListeners;
+use super::reach::ChallengeReachability;
 use super::renewal;
 use super::storage::AcmeStorage;
 use crate::clock::Clock;
@@ -17,7 +17,7 @@ use crate::edge::AcmeCertificates;
 use crate::files::absolute_path;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
-use crate::telemetry::{CertificateStatus, FailedOrder, Metrics, OrderFailureKind, OrderStatus};
+use crate::telemetry::{AcmeHostStatus, CertificateStatus, FailedOrder, Metrics, OrderFailureKind};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,7 @@ impl AcmeScheduler {
     /// `state` is the state directory.
     pub fn open(
         settings: &AcmeSettings,
-        reachable: ChallengeListeners,
+        reachable: ChallengeReachability,
         state: &Path,
         issued: Arc<IssuedCertificates>,
         clock: Clock,
@@ -136,7 +136,7 @@ impl AcmeScheduler {
 
     /// Cancels all attempts, because another process continues the stored orders, and returns the
     /// answers to open challenges, which both processes give. Waits two seconds at most.
-    pub fn hand_over(&self) -> PassedChallenges {
+    pub fn hand_over(&self) -> HandedOverChallenges {
         let (done, is_done) = channel();
         if self.send_command(SchedulerCommand::Pause(done))
             && is_done.recv_timeout(PAUSE_TIMEOUT).is_err()
@@ -322,7 +322,7 @@ impl AcmeScheduler {
     }
 
     /// The status of each host that should have a certificate, for operators.
-    pub fn order_statuses(&self) -> Vec<OrderStatus> {
+    pub fn order_statuses(&self) -> Vec<AcmeHostStatus> {
         let now = self.now();
         lock(&self.hosts)
             .iter()
@@ -342,7 +342,7 @@ impl AcmeScheduler {
 
     /// A failed host has a problem if it has no certificate, or one that has expired or whose renewal
     /// is late by a thirtieth of its lifetime.
-    fn order_status(&self, name: &str, host: &HostState, now: Timestamp) -> OrderStatus {
+    fn order_status(&self, name: &str, host: &HostState, now: Timestamp) -> AcmeHostStatus {
         let certificate = self.shared.issued.get(name);
         let renewal = certificate
             .as_ref()
@@ -362,7 +362,7 @@ impl AcmeScheduler {
             };
             Some(problem_message(failed, &what))
         });
-        OrderStatus {
+        AcmeHostStatus {
             host: name.to_owned(),
             not_after: certificate.map(|certificate| certificate.not_after),
             renewal,

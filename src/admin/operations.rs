@@ -8,13 +8,13 @@ use super::status::{self, InstanceStatus};
 use crate::clock::Moment;
 use crate::facts::ClientMark;
 use crate::finding::Finding;
-use crate::forwarding::{Peer, is_trusted};
+use crate::forwarding::{ConnectionPeer, is_trusted};
 use crate::identity::refresh::{ListUpdate, ListUpdateHandle, list_file_name};
 use crate::locks::lock;
 use crate::requests::{ConnectionFacts, HeadFields, RequestHead, RequestPipeline};
 use crate::settings::Settings;
 use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
-use crate::telemetry::{CertificateStatus, OrderStatus};
+use crate::telemetry::{AcmeHostStatus, CertificateStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, InstanceUpkeep};
 use crate::upstreams::Upstreams;
@@ -31,7 +31,7 @@ use strum::VariantArray;
 
 /// Returns the status of the certificates at a time, and of the orders for automatic certificates.
 pub type CertificateStatusFn =
-    Box<dyn Fn(Timestamp) -> (Vec<CertificateStatus>, Vec<OrderStatus>) + Send + Sync>;
+    Box<dyn Fn(Timestamp) -> (Vec<CertificateStatus>, Vec<AcmeHostStatus>) + Send + Sync>;
 
 /// Services that run only if the settings say so.
 #[derive(Default)]
@@ -246,12 +246,12 @@ impl Operations {
     /// of the question; for the address of a trusted proxy the client is not known.
     pub fn explain(&self, question: &ExplainRequest) -> ExplainResponse {
         let proxies = &self.requests.settings().trusted_proxies;
-        let peer = Peer {
+        let peer = ConnectionPeer {
             address: question.ip,
             names_no_client: question
                 .ip
                 .is_some_and(|address| is_trusted(address, proxies)),
-            ..Peer::default()
+            ..ConnectionPeer::default()
         };
         let content_type = question.content_type.as_deref();
         let response = ResponseFacts {

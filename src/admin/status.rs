@@ -13,9 +13,9 @@ use crate::printable::join;
 use crate::settings::{Settings, decode_settings};
 use crate::sites::policy_directory::{check_command, read_policy};
 use crate::sites::{SiteStatus, SitesStatus};
-use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
+use crate::telemetry::{AcmeHostStatus, CertificateStatus, TrafficStatus};
 use crate::time::Timestamp;
-use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
+use crate::upstreams::{OriginServerStatus, QueueStatus, UnroutedRequestsStatus};
 use crate::yaml::SourceFile;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
@@ -46,19 +46,19 @@ pub struct InstanceStatus {
     /// The problems that need attention.
     pub problems: Vec<Problem>,
     /// The results of requests to each server of an origin in the last five minutes.
-    pub origins: Vec<OriginStatus>,
+    pub origins: Vec<OriginServerStatus>,
     /// The queues of visitors at origins with a limit of concurrent requests.
     #[serde(default)]
     pub queues: Vec<QueueStatus>,
     /// Requests of the last five minutes for hosts without an origin.
-    pub without_origin: WithoutOriginStatus,
+    pub without_origin: UnroutedRequestsStatus,
     /// All requests of the last five minutes.
     pub traffic: TrafficStatus,
     /// The certificates in use.
     pub certificates: Vec<CertificateStatus>,
     /// The orders for automatic certificates, by host.
     #[serde(default)]
-    pub orders: Vec<OrderStatus>,
+    pub orders: Vec<AcmeHostStatus>,
     /// The shared store of several instances, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
@@ -132,7 +132,7 @@ impl InstanceStatus {
             );
             problems.push(Problem::about(ProblemKind::Certificate, origin, message));
         }
-        for OrderStatus { host, problem, .. } in &self.orders {
+        for AcmeHostStatus { host, problem, .. } in &self.orders {
             problems.extend(
                 problem
                     .clone()
@@ -203,7 +203,7 @@ fn decode_completely(file: &SourceFile, defaults: &Settings) -> Option<Option<Se
     settings.map(Settings::finalize)
 }
 
-fn no_origin_message(without_origin: &WithoutOriginStatus) -> String {
+fn no_origin_message(without_origin: &UnroutedRequestsStatus) -> String {
     format!(
         "{} in the last five minutes had no origin ({}); crawlgate answered 502. Add these hosts to \"origins\" in \
          crawlgate.yaml, or add an origin without \"hosts\" for every other host",

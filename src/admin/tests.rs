@@ -1,7 +1,8 @@
 //! Tests of the admin listener and the control socket: who may use them, and what they answer.
 
 use super::control::{
-    ControlCommands, ControlError, ControlRequest, ControlResponse, ControlSocket, send_request,
+    ControlError, ControlRequest, ControlRequestHandler, ControlResponse, ControlSocket,
+    send_request,
 };
 use super::query::QueryMistake;
 use super::*;
@@ -38,7 +39,7 @@ fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
         &live.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(crate::identity::IdentityProofs::policy_only(
+    let proofs = Arc::new(crate::identity::IdentityVerifier::policy_only(
         Registry::builtin(),
     ));
     let instance = Instance::new(
@@ -76,8 +77,8 @@ fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
     )
 }
 
-fn control_commands(operations: Arc<Operations>) -> ControlCommands {
-    ControlCommands {
+fn control_commands(operations: Arc<Operations>) -> ControlRequestHandler {
+    ControlRequestHandler {
         operations,
         upgrade: None,
     }

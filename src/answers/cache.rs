@@ -14,7 +14,7 @@ use super::served_file::FileAnswers;
 use crate::crawlers::Claim;
 use crate::locks::{read, write};
 use crate::policy::Snapshot;
-use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
+use crate::policy::site::{self, RobotsTxtAnswer, SiteEntry, TdmRepFile};
 use crate::verdict::{Action, Kind};
 use arc_swap::ArcSwap;
 use http::Method;
@@ -138,7 +138,7 @@ impl AnswerCache {
     fn tdmrep_answer(
         &self,
         context: &AnswerContext<'_>,
-        file: &ServedFile,
+        file: &TdmRepFile,
         request: &RequestToAnswer<'_>,
     ) -> Answer {
         if !is_read_method(request.method) {
@@ -252,7 +252,7 @@ fn robots_txt_answers(entry: &SiteEntry) -> FileAnswers {
 }
 
 /// The answers with this file of TDMRep: ETag and Cache-Control in each, no date.
-fn tdmrep_answers(file: &ServedFile) -> FileAnswers {
+fn tdmrep_answers(file: &TdmRepFile) -> FileAnswers {
     let validators = [
         (AnswerField::ETag, file.etag.as_str()),
         (AnswerField::CacheControl, file.cache_control.as_str()),

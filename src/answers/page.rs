@@ -4,7 +4,7 @@
 use super::answer::Answer;
 use super::field::AnswerField;
 use super::negotiate::BodyFormat;
-use crate::policy::site::{PagePart, PageTemplate};
+use crate::policy::site::{PageTemplate, PageTemplatePart};
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -84,10 +84,10 @@ impl AnswerPage<'_> {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
         let parts = own.parts.iter().map(|part| match part {
-            PagePart::Text(text) => text.clone(),
-            PagePart::Status => escape_html(&title),
-            PagePart::Reason => escape_html(&self.message),
-            PagePart::RequestId => escape_html(self.request_id.unwrap_or_default()),
+            PageTemplatePart::Text(text) => text.clone(),
+            PageTemplatePart::Status => escape_html(&title),
+            PageTemplatePart::Reason => escape_html(&self.message),
+            PageTemplatePart::RequestId => escape_html(self.request_id.unwrap_or_default()),
         });
         parts.collect()
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::origin::OriginAvailability;
+use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Claimant, Decision, DecisionScratch, Identity, PolicySources,
+    Action, CachedVersions, Claimant, Decision, DecisionScratch, Identity, PolicyDependencies,
     RequestFacts, decide, load_site, load_site_at,
 };
 use crate::yaml::SourceFile;
@@ -148,8 +148,8 @@ impl World {
         let files = pages
             .iter()
             .map(|(name, html)| ((*name).to_owned(), html.as_bytes().into()));
-        let surroundings = PolicySources {
-            origin: &OriginAvailability::Missing,
+        let surroundings = PolicyDependencies {
+            origin: &OriginRobotsAvailability::Missing,
             files: &IncludedFiles(files.collect()),
         };
         let (site, findings) =

@@ -5,13 +5,13 @@
 
 use super::input::LogInput;
 use super::rules::AuditRules;
-use super::tally::{AuditTally, ByIdentity, IdentityTally, LogCounts, RuleKey};
+use super::tally::{AuditTally, ByIdentity, RequestTally, RuleKey, UnsettledCounts};
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
 use crate::printable::printable;
 use crate::report::charts::PeriodBar;
 use crate::report::{
-    ClientIdentity, CrawlerRow, DamagedLog, LogFacts, Report, ReportPeriod, ReportSource,
+    ClientIdentity, CrawlerRow, DamagedLog, LogSummary, Report, ReportPeriod, ReportSource,
     RuleCount, StatusPaths, TopEntry, Traffic, UnreadableLine, ViolationExample, join_first,
 };
 use crate::sketch::TopKSketch;
@@ -74,7 +74,7 @@ pub fn build_report(
         periods: period_bars(&tally.days, end),
         rules: rule_counts,
         urls: top_entries(&tally.urls, MAX_TOP_ENTRIES),
-        log: Some(LogFacts {
+        log: Some(LogSummary {
             rules: rules.file_names(),
             damaged,
             lists: options.networks.as_ref().map(PublishedNetworks::usage),
@@ -105,7 +105,7 @@ fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
 }
 
 /// What was read of the logs, and what could not be judged.
-fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
+fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogSummary {
     let name = |input: usize| {
         inputs
             .get(input)
@@ -117,7 +117,7 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
         .iter()
         .filter(|(_, has_one)| !**has_one);
     let unreadable = tally.unreadable.iter();
-    LogFacts {
+    LogSummary {
         names: (0..inputs.len()).map(name).collect(),
         counts: tally.lines,
         hosts: tally.hosts.iter().cloned().collect(),
@@ -137,7 +137,7 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
                 text: example.text.clone(),
             })
             .collect(),
-        ..LogFacts::default()
+        ..LogSummary::default()
     }
 }
 
@@ -145,7 +145,7 @@ fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogFacts {
 fn crawler_row(
     label: &str,
     identity: ClientIdentity,
-    row: &IdentityTally,
+    row: &RequestTally,
     sites: &[&Site],
     end: Timestamp,
 ) -> CrawlerRow {
@@ -166,7 +166,7 @@ fn crawler_row(
 }
 
 /// Adds what a crawler requested most to its row: at least as many entries of each list as `top`.
-fn with_urls(row: CrawlerRow, tally: &IdentityTally, top: Option<usize>) -> CrawlerRow {
+fn with_urls(row: CrawlerRow, tally: &RequestTally, top: Option<usize>) -> CrawlerRow {
     let limit = top.unwrap_or_default().max(MAX_TOP_ENTRIES);
     let mut paths = TopKSketch::default();
     let mut statuses = Vec::new();
@@ -202,7 +202,10 @@ fn rule_example(sites: &[&Site], key: RuleKey) -> Option<ViolationExample> {
 }
 
 /// A bar for each day, or for each week of a long log.
-fn period_bars(days: &BTreeMap<i64, ByIdentity<LogCounts>>, end: Timestamp) -> Vec<PeriodBar> {
+fn period_bars(
+    days: &BTreeMap<i64, ByIdentity<UnsettledCounts>>,
+    end: Timestamp,
+) -> Vec<PeriodBar> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else {
         return Vec::new();
     };

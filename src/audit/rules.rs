@@ -3,12 +3,12 @@
 //! applied as if they had always been in force.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
-use crate::policy::{IncludedFiles, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
+use crate::policy::{IncludedFiles, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion};
 use crate::report::join_first;
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, HistoryBasis, PolicySources, load_site_at};
+use crate::verdict::{CachedVersions, CachedVersionsBasis, PolicyDependencies, load_site_at};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +81,10 @@ impl AuditRules {
                 superseded: superseded.clone(),
             });
             if let Some(superseded_at) = files.get(place + 1).and_then(|next| next.since) {
-                let parsed = Arc::new(ParsedVersion::parse(file.bytes.clone().into(), registry));
+                let parsed = Arc::new(ParsedRobotsVersion::parse(
+                    file.bytes.clone().into(),
+                    registry,
+                ));
                 superseded.insert(
                     0,
                     SupersededVersion {
@@ -222,9 +225,9 @@ impl AuditRules {
         let is_whole =
             begins.is_none_or(|begins| begins < cached_since) && cached.count_ones() < u64::BITS;
         let basis = if is_whole {
-            HistoryBasis::Declared
+            CachedVersionsBasis::Declared
         } else {
-            HistoryBasis::Unknown
+            CachedVersionsBasis::Unknown
         };
         CachedVersions {
             versions: &version.superseded,
@@ -251,11 +254,11 @@ fn compile_entry(
     registry: &'static Registry,
 ) -> Result<SiteEntry, RulesError> {
     let source = DefaultSite::catch_all().policy_source();
-    let origin = OriginAvailability::Available(Arc::new(OriginRobotsTxt::new(
+    let origin = OriginRobotsAvailability::Available(Arc::new(OriginRobotsTxt::new(
         file.name.clone(),
         file.bytes.clone(),
     )));
-    let surroundings = PolicySources {
+    let surroundings = PolicyDependencies {
         origin: &origin,
         files: &IncludedFiles::default(),
     };

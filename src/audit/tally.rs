@@ -1,10 +1,10 @@
-//! [`AuditTally`]: the counts of one worker thread of an audit, with an [`IdentityTally`] for each
+//! [`AuditTally`]: the counts of one worker thread of an audit, with an [`RequestTally`] for each
 //! crawler and identity (verified, unverified, or suspected impostor). At the end, the tallies of
 //! all workers are merged.
 //!
 //! Some requests are in doubt until a certain time, because the crawler may still use an older
 //! robots.txt. Whether that time is over is known only at the end of the log. Until then
-//! [`LogCounts`] keeps these requests apart.
+//! [`UnsettledCounts`] keeps these requests apart.
 
 use crate::logs::UnreadableReason;
 use crate::record::{CountedAction, RequestCounts, printable_path};
@@ -131,13 +131,13 @@ impl TimeRange {
 
 /// Requests of a log by kind. Whether a request in doubt counts depends on the end of the log.
 #[derive(Default)]
-pub struct LogCounts {
+pub struct UnsettledCounts {
     counted: RequestCounts,
     /// By the time until which they do not count.
     in_doubt: BTreeMap<Timestamp, RequestCounts>,
 }
 
-impl LogCounts {
+impl UnsettledCounts {
     /// Counts a request.
     pub fn add(&mut self, request: &JudgedRequest<'_>) {
         let counts = match request.older_until {
@@ -152,7 +152,7 @@ impl LogCounts {
         }
     }
 
-    fn merge(&mut self, other: LogCounts) {
+    fn merge(&mut self, other: UnsettledCounts) {
         self.counted.add_all(&other.counted);
         for (until, counts) in other.in_doubt {
             self.in_doubt.entry(until).or_default().add_all(&counts);
@@ -202,9 +202,9 @@ pub struct StatusTally {
 
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
-pub struct IdentityTally {
+pub struct RequestTally {
     /// Requests by kind.
-    pub counts: LogCounts,
+    pub counts: UnsettledCounts,
     /// The bytes that were sent for disallowed requests.
     pub disallowed_bytes: u64,
     /// The rules that disallowed requests.
@@ -263,15 +263,15 @@ pub struct AuditTally {
     /// The times of all requests for a judged host.
     pub span: TimeRange,
     /// By days since 1970.
-    pub days: BTreeMap<i64, ByIdentity<LogCounts>>,
+    pub days: BTreeMap<i64, ByIdentity<UnsettledCounts>>,
     /// By the crawler's label.
-    pub rows: AHashMap<Box<str>, ByIdentity<IdentityTally>>,
+    pub rows: AHashMap<Box<str>, ByIdentity<RequestTally>>,
     pub urls: TopKSketch,
     /// Unknown bots by what they call themselves.
     pub unknown_bots: TopKSketch,
 }
 
-impl IdentityTally {
+impl RequestTally {
     /// Counts a request.
     pub fn add(&mut self, request: &JudgedRequest<'_>) {
         self.counts.add(request);
@@ -324,7 +324,7 @@ impl IdentityTally {
     }
 
     /// Adds what another worker has counted.
-    fn merge(&mut self, other: IdentityTally) {
+    fn merge(&mut self, other: RequestTally) {
         self.counts.merge(other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
@@ -344,7 +344,7 @@ impl IdentityTally {
 
 impl AuditTally {
     /// The counts of the UTC day of this time. `None` for a new day when there are too many.
-    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut ByIdentity<LogCounts>> {
+    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut ByIdentity<UnsettledCounts>> {
         let day = time.0.div_euclid(DAY);
         if self.days.len() >= MAX_DAYS && !self.days.contains_key(&day) {
             return None;
@@ -398,11 +398,11 @@ impl AuditTally {
         self.span.add(other.span);
         for (day, counts) in other.days {
             let known = self.days.entry(day).or_default();
-            known.merge(counts, LogCounts::merge);
+            known.merge(counts, UnsettledCounts::merge);
         }
         for (label, row) in other.rows {
             let known = self.rows.entry(label).or_default();
-            known.merge(row, IdentityTally::merge);
+            known.merge(row, RequestTally::merge);
         }
         self.urls.merge(&other.urls);
         self.unknown_bots.merge(&other.unknown_bots);
@@ -427,11 +427,11 @@ fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{IdentityTally, MAX_STATUSES};
+    use super::{MAX_STATUSES, RequestTally};
 
     #[test]
     fn url_is_counted_by_section_parameter_and_status() {
-        let mut tally = IdentityTally::default();
+        let mut tally = RequestTally::default();
         for target in [
             "/shop/shoes?color=red&size=4&color=blue&&flag",
             "/shop/?color=red",
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn statuses_and_parameters_are_bounded() {
-        let mut tally = IdentityTally::default();
+        let mut tally = RequestTally::default();
         let query: String = (0..100).map(|number| format!("&p{number}")).collect();
         for status in 200..300 {
             tally.add_url(status, format!("/a?{}{query}", "x".repeat(100)).as_bytes());

@@ -8,17 +8,19 @@ use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
 use super::tally::{AuditTally, JudgedRequest, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
-use crate::identity::{KnownList, ListLookup, PublishedLists, RegistryMeans, is_directory};
+use crate::identity::{
+    ListMembership, ParsedList, PublishedLists, RegistryProofMeans, is_directory,
+};
 use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
 use crate::policy::site::split_host_port;
-use crate::policy::{HostHistory, Site};
+use crate::policy::{PublicationHistory, Site};
 use crate::printable::printable;
 use crate::record::is_visit;
-use crate::referrals::Services;
-use crate::report::{ClientIdentity, ListUsage};
+use crate::referrals::ReferringServices;
+use crate::report::{ClientIdentity, NetworkListUsage};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Claimant, DecisionScratch, Identity, IdentityDoubt, Kind, RequestFacts,
+    Claimant, DecisionScratch, Identity, IdentityDoubt, Kind, RecentBehaviour, RequestFacts,
     RequestToJudge, claim_label, decide_for, is_challenge, is_public_address,
 };
 use ahash::AHashMap;
@@ -234,7 +236,7 @@ impl<'a> AuditWorker<'a> {
     /// status that the log does not have is taken to be that of a visit.
     fn count_visit(&mut self, record: &LogRecord<'_>, host: &[u8]) {
         let referer = record.referer.as_deref();
-        let service = Services::builtin().referring(host, referer, &record.target);
+        let service = ReferringServices::builtin().referring(host, referer, &record.target);
         let method = Some(&*record.method).filter(|method| !method.is_empty());
         let status = Some(record.status).filter(|status| *status != 0);
         if let Some(service) = service
@@ -290,7 +292,7 @@ impl<'a> AuditWorker<'a> {
             identity: Identity::Verified,
             now: record.time,
         };
-        let history = HostHistory::empty();
+        let history = PublicationHistory::empty();
         let claimant = Claimant {
             site: found.index,
             entry: found.entry,
@@ -307,7 +309,7 @@ impl<'a> AuditWorker<'a> {
             claimant,
             cached_versions,
         };
-        let decision = decide_for(&case, Behaviour::default(), &mut self.scratch);
+        let decision = decide_for(&case, RecentBehaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
         let rows = match rows.get_mut(label) {
@@ -412,9 +414,9 @@ pub fn client_identity(
     match (by_policy, published) {
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
-        (_, Some(ListLookup::Inside)) => ClientIdentity::Verified,
+        (_, Some(ListMembership::Inside)) => ClientIdentity::Verified,
         _ if is_shortened => ClientIdentity::Unverified,
-        (_, Some(ListLookup::Outside)) => ClientIdentity::SuspectedImpostor,
+        (_, Some(ListMembership::Outside)) => ClientIdentity::SuspectedImpostor,
         (Some(false), _) if address.is_some_and(is_public_address) => {
             ClientIdentity::SuspectedImpostor
         }
@@ -432,7 +434,7 @@ fn is_shortened(address: IpAddr) -> bool {
 
 /// The networks that operators of crawlers publish.
 pub struct PublishedNetworks {
-    means: RegistryMeans,
+    means: RegistryProofMeans,
     lists: PublishedLists,
     now: Timestamp,
 }
@@ -440,7 +442,7 @@ pub struct PublishedNetworks {
 impl PublishedNetworks {
     /// `None` if no list has networks.
     pub fn new(
-        means: RegistryMeans,
+        means: RegistryProofMeans,
         lists: PublishedLists,
         now: Timestamp,
     ) -> Option<PublishedNetworks> {
@@ -450,13 +452,13 @@ impl PublishedNetworks {
     }
 
     /// The lists of networks, without key directories and without lists that were never fetched.
-    fn network_lists(&self) -> impl Iterator<Item = Arc<KnownList>> {
+    fn network_lists(&self) -> impl Iterator<Item = Arc<ParsedList>> {
         let lists = self.lists.all().filter(|(_, url)| !is_directory(url));
         lists.filter_map(|(list, _)| self.lists.get(list))
     }
 
     /// How many lists are known and fresh.
-    pub fn usage(&self) -> ListUsage {
+    pub fn usage(&self) -> NetworkListUsage {
         let mut known = 0;
         let mut fresh = 0;
         let mut checked = None;
@@ -465,7 +467,7 @@ impl PublishedNetworks {
             fresh += usize::from(list.is_fresh(self.now));
             checked = checked.max(Some(list.copy.checked));
         }
-        ListUsage {
+        NetworkListUsage {
             known,
             fresh,
             checked,
@@ -474,7 +476,7 @@ impl PublishedNetworks {
 
     /// Looks an address up in the lists of a crawler. They are undecided without an address, and for
     /// one that is not public. `None` if the operator publishes no lists.
-    fn look_up(&self, crawler: CrawlerIndex, address: Option<IpAddr>) -> Option<ListLookup> {
+    fn look_up(&self, crawler: CrawlerIndex, address: Option<IpAddr>) -> Option<ListMembership> {
         let means = self.means.get(crawler)?;
         if means.lists.is_empty() {
             return None;
@@ -483,7 +485,7 @@ impl PublishedNetworks {
             Some(address) if is_public_address(address) => {
                 self.lists.look_up(means, address, self.now)
             }
-            _ => ListLookup::Undecided(IdentityDoubt::PrivateAddress),
+            _ => ListMembership::Undecided(IdentityDoubt::PrivateAddress),
         })
     }
 }

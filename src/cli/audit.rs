@@ -12,10 +12,10 @@ use crate::audit::{
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{ListUpdate, UpdateResult, list_file_name, update_lists};
-use crate::identity::{ListIndex, PublishedLists, RegistryMeans, is_directory};
+use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
-use crate::report::{LogFacts, Report};
+use crate::report::{LogSummary, Report};
 use crate::settings::ListSource;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
@@ -206,7 +206,7 @@ const MAX_UNREADABLE: f64 = 0.1;
 
 /// Fails for a damaged log, for too many unreadable lines, and for a log without user agents. With
 /// `--fail-on`, also fails for what it names, and for lines that may have hidden it.
-fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Result {
+fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Result {
     if let Some(damaged) = log.damaged.first() {
         let message = damaged.message();
         fail!(
@@ -250,7 +250,7 @@ fn check_outcome(report: &Report, log: &LogFacts, arguments: &Arguments) -> Resu
 }
 
 /// Fails if more than a share (`max`, from 0 to 1) of all lines but messages of servers are `lost`.
-fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
+fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
     let lines = log.counts.lines - log.counts.server_messages;
     if lost as f64 <= max * lines as f64 {
         return Ok(());
@@ -274,7 +274,7 @@ fn check_readable(log: &LogFacts, lost: u64, max: f64) -> Result {
 
 /// A check that found nothing passes only if nothing was lost. Fails for more lost lines than `max`
 /// (by default for any), and if no request was judged.
-fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Result {
+fn check_nothing_lost(report: &Report, log: &LogSummary, max: Option<f64>) -> Result {
     check_readable(
         log,
         log.unreadable + log.counts.no_user_agent + log.counts.no_host,
@@ -297,7 +297,7 @@ fn check_nothing_lost(report: &Report, log: &LogFacts, max: Option<f64>) -> Resu
 }
 
 /// Fails with exit code 1 if the report has requests that `fail_on` names.
-fn check_fail_on(report: &Report, log: &LogFacts, fail_on: FailOn) -> Result {
+fn check_fail_on(report: &Report, log: &LogSummary, fail_on: FailOn) -> Result {
     let against_rules = report.totals.against_rules;
     Err(Failure::FindingsMessage(match fail_on {
         FailOn::Violation if against_rules > 0 => format!(
@@ -474,8 +474,11 @@ fn stored_networks(
 }
 
 /// The means of proof of the registry, and the published lists as stored in these facts.
-fn lists_from_facts(registry: &Registry, facts: &StoredFacts) -> (RegistryMeans, PublishedLists) {
-    let means = RegistryMeans::from_registry(registry);
+fn lists_from_facts(
+    registry: &Registry,
+    facts: &StoredFacts,
+) -> (RegistryProofMeans, PublishedLists) {
+    let means = RegistryProofMeans::from_registry(registry);
     let lists = PublishedLists::new(&means, &facts.network_lists, StateStore::in_memory_only().0);
     (means, lists)
 }
@@ -484,7 +487,7 @@ fn lists_from_facts(registry: &Registry, facts: &StoredFacts) -> (RegistryMeans,
 /// Fails if no list could be fetched.
 fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists_from_facts(registry, &StoredFacts::default());
-    let wanted: Vec<ListIndex> = lists
+    let wanted: Vec<ListId> = lists
         .all()
         .filter(|(_, url)| !is_directory(url))
         .map(|(list, _)| list)

@@ -10,7 +10,7 @@ use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{ListUpdate, UpdateResult, update_list};
 use crate::identity::reverse_dns::{DnsConfirmation, DnsQueryStep, confirm_address};
-use crate::identity::{IdentityClaim, IdentityProofs, ProofMethods};
+use crate::identity::{IdentityClaim, IdentityVerifier, ProofMethods};
 use crate::settings::{IdentitySettings, ListSource};
 use crate::state::StateStore;
 use crate::time::Timestamp;
@@ -69,7 +69,7 @@ pub fn verify_address(
     json: bool,
 ) -> Result {
     let store = StateStore::in_memory_only().0;
-    let proofs = IdentityProofs::new(
+    let proofs = IdentityVerifier::new(
         registry,
         &StoredFacts::default(),
         &store,
@@ -130,7 +130,7 @@ pub fn verify_address(
 /// Reads each list of the crawler's operator, and returns a step for each: whether it has the
 /// address. No steps if the lists are off; skipped steps if outgoing requests are not allowed.
 fn ask_lists(
-    proofs: &IdentityProofs,
+    proofs: &IdentityVerifier,
     crawler: CrawlerIndex,
     address: IpAddr,
     identity: &IdentitySettings,
@@ -180,7 +180,7 @@ fn skipped_step(asked: String) -> DnsQueryStep {
 
 /// Asks reverse DNS for the address, and adds a step for each question.
 fn ask_dns(
-    proofs: &IdentityProofs,
+    proofs: &IdentityVerifier,
     address: IpAddr,
     resolvers: &[SocketAddr],
     steps: &mut Vec<DnsQueryStep>,

@@ -5,7 +5,7 @@
 use super::Result;
 use super::run::{parse_network, prepare_settings, run_server};
 use super::server_flags::ServerFlags;
-use crate::settings::{DecisionSettings, ListenAddress, ServerAddress};
+use crate::settings::{DecisionSettings, ListenAddress, OriginServerAddress};
 use ipnet::IpNet;
 use std::net::SocketAddr;
 
@@ -28,8 +28,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted: Vec<IpNet>,
     /// Your web server, for policies that use its robots.txt; no request is forwarded to it
-    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
-    origin: Vec<ServerAddress>,
+    #[arg(long, value_name = "URL", value_parser = OriginServerAddress::parse)]
+    origin: Vec<OriginServerAddress>,
     #[command(flatten)]
     server: ServerFlags,
 }

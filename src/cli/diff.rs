@@ -8,7 +8,7 @@ use crate::audit::{
     AuditOptions, AuditRules, DatedRobotsTxt, LogInput, client_identity, for_each_line,
 };
 use crate::crawlers::{Claim, Registry};
-use crate::diff::{Comparison, ComparisonBasis, RuleSet, render_markdown, render_text};
+use crate::diff::{ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text};
 use crate::logs::{ColumnHeader, LineReader, LogLine};
 use crate::numbers::plural;
 use crate::policy::{Site, Snapshot};
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result {
 
 /// Reads a robots.txt, or policies without their pauses. A directory without policies allows
 /// everything. Fails if a policy has errors.
-fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<RuleSet> {
+fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
     let name = printable_path(path);
     let snapshot = if super::check::is_robots_txt(path) {
         tester::check_no_link_out(path)?;
@@ -131,7 +131,7 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<RuleSet> {
         }
         policies::snapshot_without_pauses(loaded)
     };
-    Ok(RuleSet {
+    Ok(ComparedRules {
         name,
         snapshot,
         is_one_file: !path.is_dir(),

@@ -10,7 +10,7 @@ use crate::crawlers::Registry;
 use crate::heads::likely_content_type;
 use crate::policy::Snapshot;
 use crate::verdict::{
-    CachedVersions, Claimant, Explanation, HistoryBasis, Identity, Kind, RequestFacts,
+    CachedVersions, CachedVersionsBasis, Claimant, Explanation, Identity, Kind, RequestFacts,
     RequestToJudge, ResponseFacts, explain_request, explain_unclaimed, identity_by_policy,
 };
 use std::io::Write;
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result {
             let cached_versions = match arguments.cached.as_deref() {
                 None => CachedVersions::for_any_crawler(claimant, now),
                 Some(name) => CachedVersions {
-                    basis: HistoryBasis::Observed,
+                    basis: CachedVersionsBasis::Observed,
                     was_served: name != "none",
                     ..CachedVersions::default()
                 },

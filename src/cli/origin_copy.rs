@@ -7,11 +7,11 @@ use super::{Failure, Result, file_failure, now};
 use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::printable::printable_path;
 use crate::robots::RobotsFile;
 use crate::settings::Settings;
-use crate::sites::{DefaultSite, InitialOrigins, ServedRobots};
+use crate::sites::{DefaultSite, InitialOriginRobots, ServedRobotsKind};
 use crate::state::StateStore;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct OriginFlags {
 pub struct OriginCopies {
     file: Option<Arc<OriginRobotsTxt>>,
     /// From the state directory.
-    known: InitialOrigins,
+    known: InitialOriginRobots,
     is_given: bool,
 }
 
@@ -99,9 +99,9 @@ fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
 
 impl OriginCopies {
     /// The origin's file for a site: the file of the flag, else the stored copy of this site.
-    pub fn for_site(&self, site: &str) -> OriginAvailability {
+    pub fn for_site(&self, site: &str) -> OriginRobotsAvailability {
         match (&self.file, self.known.copies.get(site)) {
-            (Some(file), _) => OriginAvailability::Available(file.clone()),
+            (Some(file), _) => OriginRobotsAvailability::Available(file.clone()),
             (None, known) => known.cloned().unwrap_or_default(),
         }
     }
@@ -121,7 +121,7 @@ impl OriginCopies {
         if !site.policy.reads_origin() {
             return None;
         }
-        let assumption = match (&site.origin, ServedRobots::at(site, now()).1) {
+        let assumption = match (&site.origin, ServedRobotsKind::at(site, now()).1) {
             (Some(origin), _) => format!("as in {}", origin.location),
             (None, Some(until)) => {
                 format!(

@@ -12,7 +12,7 @@ use crate::sites::policy_directory::{
     site_name,
 };
 use crate::time::Timestamp;
-use crate::verdict::{self, PolicySources};
+use crate::verdict::{self, PolicyDependencies};
 use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,7 +70,7 @@ fn load_permitted(
             files
         });
         let name = site_name(path);
-        let surroundings = PolicySources {
+        let surroundings = PolicyDependencies {
             origin: &origins.for_site(&name),
             files: beside,
         };
@@ -121,7 +121,7 @@ fn source_or_finding(read: PolicyText) -> Result<FileFindings> {
 fn compile_policy(
     text: PolicyText,
     name: String,
-    surroundings: PolicySources<'_>,
+    surroundings: PolicyDependencies<'_>,
 ) -> Result<LoadedPolicy> {
     let mut file = source_or_finding(text)?;
     let mut site = None;
@@ -244,7 +244,7 @@ fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Lo
         return Ok(loaded);
     }
     for site in origins.sites_without_policy() {
-        let surroundings = PolicySources {
+        let surroundings = PolicyDependencies {
             origin: &origins.for_site(&site.name),
             files: &IncludedFiles::default(),
         };
@@ -261,7 +261,7 @@ fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Lo
 mod tests {
     use super::{load_policies, snapshot_with_pauses};
     use crate::cli::origin_copy::OriginCopies;
-    use crate::sites::{InitialOrigins, SiteManager, SiteOptions};
+    use crate::sites::{InitialOriginRobots, SiteManager, SiteOptions};
     use crate::state::StateStore;
     use crate::time::Timestamp;
 
@@ -274,7 +274,7 @@ mod tests {
         let loaded = load_policies(std::slice::from_ref(&policies), &OriginCopies::default())
             .unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot_with_pauses(&loaded, now);
-        let origins = InitialOrigins::default();
+        let origins = InitialOriginRobots::default();
         let options = SiteOptions {
             policies,
             strict: false,

@@ -12,7 +12,7 @@ use crate::report::{
     PeriodBound, Report, ReportPeriod, render_csv, render_html, render_markdown, render_table,
     render_text,
 };
-use crate::state::history::HistoryReader;
+use crate::state::history::RequestHistoryReader;
 use crate::time::Timestamp;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -171,7 +171,7 @@ fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result
         let directory = directory.display();
         print_message!("note: this report is from {directory}");
     }
-    let history = HistoryReader::open(&directory)?;
+    let history = RequestHistoryReader::open(&directory)?;
     let PeriodFlags { since, until } = arguments.period;
     let period = ReportPeriod::from_bounds(since, until, history.first_day()?, now());
     let mut report = Report::from_history(&history, period, site, crawler)?;

@@ -4,7 +4,7 @@
 use super::server_flags::ServerFlags;
 use super::{Failure, Result, default_paths, file_failure};
 use crate::server::{self, BoundAddresses, ServerError, StartMode};
-use crate::settings::{ServerAddress, Settings, parse_listen_address};
+use crate::settings::{OriginServerAddress, Settings, parse_listen_address};
 use askama::Template;
 use ipnet::IpNet;
 use std::net::SocketAddr;
@@ -23,8 +23,8 @@ Examples:
 Exit codes: 0 stopped, 1 mistakes in settings or policies, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
     /// Your web server (the origin), like http://127.0.0.1:3000; several share the requests
-    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
-    origin: Vec<ServerAddress>,
+    #[arg(long, value_name = "URL", value_parser = OriginServerAddress::parse)]
+    origin: Vec<OriginServerAddress>,
     /// The address to listen on; may be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     listen: Vec<SocketAddr>,

@@ -5,7 +5,8 @@ use super::{Failure, Result, default_paths, policies};
 use crate::policy::lint::FileFindings;
 use crate::server::StartMode;
 use crate::settings::{
-    self, AddressError, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
+    self, AddressError, LogDestination, OriginServerAddress, OriginSettings, ServerSettings,
+    Settings,
 };
 use crate::yaml::Diagnostic;
 use std::net::SocketAddr;
@@ -69,7 +70,7 @@ impl ServerFlags {
     /// The settings of the file or the defaults, overridden by the flags. `servers`, if there are
     /// any, replace all origins by one for every host. Prints the findings about the file, and fails
     /// if it has mistakes.
-    pub fn load_settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
+    pub fn load_settings(&self, servers: &[OriginServerAddress]) -> Result<Settings> {
         let mut settings = self
             .config
             .as_deref()

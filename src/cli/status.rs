@@ -5,7 +5,7 @@ use super::{Result, control, findings_unless, instances, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
-use crate::sites::{OriginRobotsStatus, ServedRobots};
+use crate::sites::{OriginRobotsStatus, ServedRobotsKind};
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
 use std::path::PathBuf;

@@ -255,12 +255,12 @@ pub struct SiteMarkers {
 #[derive(Clone, Copy, Debug)]
 struct SiteMarker {
     claim: Claim,
-    matches: TokenScope,
+    matches: MarkerScope,
 }
 
 /// The user agents in which a marker of a site counts.
 #[derive(Clone, Copy, Debug)]
-enum TokenScope {
+enum MarkerScope {
     /// All. For markers that the owner wrote.
     All,
     /// Those of programs, not of visitors.
@@ -289,9 +289,9 @@ impl SiteMarkers {
                 continue;
             }
             let matches = if is_visitor_word(token.as_bytes()) {
-                TokenScope::OwnName
+                MarkerScope::OwnName
             } else {
-                TokenScope::Programs
+                MarkerScope::Programs
             };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
@@ -300,7 +300,7 @@ impl SiteMarkers {
             texts.push(text);
             prepared.push(SiteMarker {
                 claim,
-                matches: TokenScope::All,
+                matches: MarkerScope::All,
             });
         }
         let index =
@@ -351,9 +351,9 @@ impl SiteMarkers {
                     return;
                 }
                 let counts = match marker.matches {
-                    TokenScope::All => true,
-                    TokenScope::Programs => !*person.get_or_insert_with(&is_person),
-                    TokenScope::OwnName => {
+                    MarkerScope::All => true,
+                    MarkerScope::Programs => !*person.get_or_insert_with(&is_person),
+                    MarkerScope::OwnName => {
                         !*person.get_or_insert_with(&is_person)
                             && self_given_name(text).map(str::as_bytes) == Some(&text[start..end])
                     }

@@ -2,7 +2,7 @@
 //! It is read from the path and the header fields of the proxy's own request. [`QueryProtocol`]
 //! lists the formats, which differ between proxies.
 
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use crate::heads::path_of;
 use crate::requests::{ConnectionFacts, HeaderMapHead, ReceivedRequest};
 use http::HeaderValue;
@@ -161,10 +161,10 @@ impl<'a> DecisionQuery<'a> {
     /// The connection of the request: from the proxy, which is trusted to name the client in a
     /// field. A proxy on a Unix socket has the address 127.0.0.1.
     pub fn connection(request: &ReceivedRequest<'_>) -> ConnectionFacts<'static> {
-        ConnectionFacts::cleartext(Peer {
+        ConnectionFacts::cleartext(ConnectionPeer {
             address: request.peer.or(Some(UNIX_PEER)),
             is_trusted: true,
-            ..Peer::default()
+            ..ConnectionPeer::default()
         })
     }
 }

@@ -10,8 +10,8 @@ use super::response::{
 use super::settings::changed_settings;
 use super::witnesses::find_witness_urls;
 use super::{
-    AccessChange, AccessEffect, ComparisonBasis, CrawlerTreatment, Difference, HeaderChange,
-    Occurrences, ResponseChange, RuleSet, SiteDifference,
+    AccessChange, AccessEffect, ComparedRules, ComparisonBasis, CrawlerTreatment, Difference,
+    HeaderChange, Occurrences, ResponseChange, SiteDifference,
 };
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
@@ -21,7 +21,7 @@ use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, Decision, DecisionScratch, RequestToJudge, Verdict, action_report,
+    Action, Decision, DecisionScratch, RecentBehaviour, RequestToJudge, Verdict, action_report,
     claim_label, decide_for, load_site, rule_location,
 };
 use crate::yaml::SourceFile;
@@ -34,7 +34,7 @@ const NO_POLICY: &str = "robots: { origin: replace }\n";
 
 /// A running comparison of two sets of rules, the old one first.
 pub struct Comparison<'a> {
-    sides: [&'a RuleSet; 2],
+    sides: [&'a ComparedRules; 2],
     sites: Vec<SiteComparison>,
     /// The index in `sites`, by the indexes of the old and the new site in their snapshots.
     by_host: BTreeMap<[Option<usize>; 2], usize>,
@@ -69,7 +69,7 @@ struct ComparedSide {
 impl ComparedSide {
     /// The site at `index` of a snapshot, or the `empty` one. `None` without either.
     fn new(
-        side: &RuleSet,
+        side: &ComparedRules,
         index: Option<usize>,
         empty: Option<&Arc<Site>>,
     ) -> Option<ComparedSide> {
@@ -88,8 +88,8 @@ impl<'a> Comparison<'a> {
     /// A host with a policy on one side only is compared with an empty policy, which allows
     /// everything. `basis` is for the result.
     pub fn new(
-        old: &'a RuleSet,
-        new: &'a RuleSet,
+        old: &'a ComparedRules,
+        new: &'a ComparedRules,
         registry: &'static Registry,
         basis: ComparisonBasis,
     ) -> Comparison<'a> {
@@ -398,7 +398,7 @@ impl SiteComparison {
             let side = &mut self.sides[index];
             let claim = claims[index];
             let case = RequestToJudge::verified_get(self.registry, &side.entry, claim, target);
-            decide_for(&case, Behaviour::default(), &mut side.scratch)
+            decide_for(&case, RecentBehaviour::default(), &mut side.scratch)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Compares old and new rules for `crawlgate diff`. [`Comparison`] compares two [`RuleSet`]s, each
+//! Compares old and new rules for `crawlgate diff`. [`Comparison`] compares two [`ComparedRules`]s, each
 //! of which is a set of policies or a single robots.txt or policy file. It judges URLs made from
 //! the patterns in the rules, or URLs and requests that the caller gives. [`Difference`] is the
 //! result: crawlers that are treated differently, changed header lines of pages, and changed
@@ -19,7 +19,7 @@ use crate::policy::Snapshot;
 use serde::Serialize;
 
 /// The old or the new rules.
-pub struct RuleSet {
+pub struct ComparedRules {
     /// The file or directory, for messages.
     pub name: String,
     /// The sites.

@@ -2,7 +2,7 @@
 //! new site of the same host. If only the old or only the new rules have a host, the pair has only
 //! one site. Two single files are always paired, whatever their hosts are.
 
-use super::RuleSet;
+use super::ComparedRules;
 use crate::policy::SiteEntry;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const EVERY_OTHER_HOST: &str = "all hosts that no other policy names";
 /// All pairs, sorted by host. Hosts with the same two sites are in one pair. Two single files with
 /// one site each are one pair, with the hosts of the new one if it names any, else of the old one. A
 /// single file that names no hosts is compared on the hosts of the other side, if that has any.
-pub fn match_sites(sides: [&RuleSet; 2]) -> Vec<MatchedSites> {
+pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<MatchedSites> {
     if let [([old], true), ([new], true)] =
         sides.map(|side| (side.snapshot.sites(), side.is_one_file))
     {

@@ -12,7 +12,7 @@ use super::sent_answer::bare_rejection;
 use super::stop_signals::StopSignals;
 use super::transport::BoxedTransport;
 use crate::answers::Rejection;
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use crate::requests::{AdmissionLimiter, ClientConnection};
 use crate::settings::Limits;
 use async_trait::async_trait;
@@ -66,9 +66,9 @@ impl ServeConnection for AdminListener {
             }
             ClientSocket::Unix(stream) => (Box::new(stream), None),
         };
-        let peer = Peer {
+        let peer = ConnectionPeer {
             address: address.map(|address| address.ip()),
-            ..Peer::default()
+            ..ConnectionPeer::default()
         };
         let client = ClientConnection::new(peer, None);
         let connection = ClientStream::new(transport, address, client, None, self.limits.stall);

@@ -12,10 +12,10 @@ use super::http2::{self, PREFACE};
 use super::proxy_protocol;
 use super::sent_answer::bare_rejection;
 use super::stop_signals::StopSignals;
-use super::tls::{CompletedHandshake, TlsListener};
+use super::tls::{CompletedHandshake, ListenerTls};
 use super::transport::BoxedTransport;
 use crate::answers::Rejection;
-use crate::forwarding::{Peer, is_trusted};
+use crate::forwarding::{ConnectionPeer, is_trusted};
 use crate::requests::{ClientConnection, HttpsRedirect, LimitReached};
 use async_trait::async_trait;
 use std::io;
@@ -30,7 +30,7 @@ pub struct Listener {
     /// What it shares with other listeners.
     pub edge: Arc<EdgeContext>,
     /// `None` for clear text.
-    pub tls: Option<TlsListener>,
+    pub tls: Option<ListenerTls>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// Whether HTTP/2 is spoken beside HTTP/1.
@@ -90,7 +90,7 @@ impl Listener {
         else {
             return;
         };
-        let peer = Peer {
+        let peer = ConnectionPeer {
             address: Some(client.ip()),
             is_trusted: named.is_some() && edge.is_trusted_proxy(client.ip()),
             names_no_client: named.is_none(),
@@ -128,9 +128,9 @@ impl Listener {
         };
         let gauge = edge.metrics.open_connection();
         let shared = ClientConnection::new(
-            Peer {
+            ConnectionPeer {
                 is_trusted: true,
-                ..Peer::default()
+                ..ConnectionPeer::default()
             },
             None,
         );

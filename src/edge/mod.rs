@@ -38,7 +38,7 @@ pub use context::EdgeContext;
 pub use forwarder::Forwarder;
 pub use listener::Listener;
 pub use stop_signals::StopSender;
-pub use tls::{ACME_ALPN, AcmeCertificates, CertificateStore, TlsError, TlsListener, dns_names};
+pub use tls::{ACME_ALPN, AcmeCertificates, CertificateStore, ListenerTls, TlsError, dns_names};
 pub use worker_health::WorkerHealth;
 #[cfg(feature = "internals")]
 pub use {

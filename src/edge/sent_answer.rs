@@ -10,7 +10,7 @@ use pingora_core::ErrorType;
 
 /// How much of an answer was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SentPart {
+pub enum SentAmount {
     Nothing,
     /// The head, and this many bytes of the body.
     Partial(u64),
@@ -47,7 +47,7 @@ pub fn reserve_space(outgoing: &mut OutgoingAnswer, bytes: usize) -> bool {
 /// An answer to a proxy that asks for a decision has to be sent whole, and is recorded with the
 /// status and end in `recorded`. Otherwise the ticket is dropped, which records a request whose
 /// client left.
-pub fn record_answer(outgoing: OutgoingAnswer, sent: SentPart) {
+pub fn record_answer(outgoing: OutgoingAnswer, sent: SentAmount) {
     let OutgoingAnswer {
         answer,
         ticket,
@@ -56,12 +56,12 @@ pub fn record_answer(outgoing: OutgoingAnswer, sent: SentPart) {
     let Some(ticket) = ticket else { return };
     let status = answer.status().as_u16();
     let (bytes, (status, ended_by)) = match (sent, recorded) {
-        (SentPart::Nothing, _) | (SentPart::Partial(_), Some(_)) => return,
-        (SentPart::Partial(bytes), None) => (
+        (SentAmount::Nothing, _) | (SentAmount::Partial(_), Some(_)) => return,
+        (SentAmount::Partial(bytes), None) => (
             bytes,
             (status, ResponseEnd::Error(ErrorType::WriteError.as_str())),
         ),
-        (SentPart::Whole, recorded) => (
+        (SentAmount::Whole, recorded) => (
             answer.body().len() as u64,
             recorded.unwrap_or((status, ResponseEnd::Complete)),
         ),

@@ -71,7 +71,7 @@ pub struct LogFindings {
     /// observed them.
     pub declared: Vec<Hash>,
     /// The copies of robots.txt that the crawler was served.
-    pub served: Vec<ServedFile>,
+    pub served: Vec<ServedRobotsTxt>,
     /// The recorded requests against the rules in the span.
     pub requests: Vec<RequestFinding>,
     /// The proofs of the clients' identities.
@@ -157,7 +157,7 @@ pub struct PublishedVersion {
 
 /// A robots.txt that the crawler was served.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct ServedFile {
+pub struct ServedRobotsTxt {
     /// When it was served.
     pub time: String,
     /// The host.
@@ -194,7 +194,7 @@ pub struct RequestFinding {
     /// The log with that copy, if another instance served it.
     pub served_by: Option<String>,
     /// The client that was served that copy. `None` as in
-    /// [`ServedFile::client`].
+    /// [`ServedRobotsTxt::client`].
     pub served_to: Option<String>,
     /// The file in the case and its line that disallow the request.
     pub rule_in_case: Option<String>,

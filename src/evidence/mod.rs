@@ -61,7 +61,7 @@ use examine::examine_logs;
 use findings::duplicate_log;
 pub use findings::{
     CaseFindings, CheckpointTimestamp, LogFindings, ProofFinding, PublishedVersion, RequestFinding,
-    ServedFile,
+    ServedRobotsTxt,
 };
 use keys::LogKeys;
 pub use log::EvidenceRecorder;

@@ -3,7 +3,7 @@
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::locks::lock;
-use crate::policy::{RobotsVersion, SiteEntry};
+use crate::policy::{RobotsVersionId, SiteEntry};
 use crate::publications::PublicationLog;
 use crate::sites::{PublicationSubscriber, SiteManager};
 use crate::telemetry::Metrics;
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// The robots.txt that a site publishes, as far as a change is recorded.
 #[derive(PartialEq)]
 struct SitePublication {
-    version: RobotsVersion,
+    version: RobotsVersionId,
     hosts: Vec<String>,
     /// Whether robots.txt is answered with 503.
     is_unavailable: bool,

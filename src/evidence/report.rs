@@ -4,7 +4,8 @@
 //! listed under headings of their own. The template is `templates/case.html`.
 
 use super::summary::{
-    ClientBasis, case_summary, clients_text, format_time, hosts_text, requests_with, site_source,
+    IdentityAssurance, case_summary, clients_text, format_time, hosts_text, requests_with,
+    site_source,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
 use crate::printable::join;

@@ -7,14 +7,14 @@ use super::entry::{client_text, named_robots_files};
 use super::examine::CheckedLog;
 use super::{
     CHAIN_FILES, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
-    RequestFinding, ServedFile, named_proof, personal_value,
+    RequestFinding, ServedRobotsTxt, named_proof, personal_value,
 };
 use crate::finding::Finding;
 use crate::numbers::plural_thousands;
 use crate::printable::join;
 use crate::record::{FieldValue, RecordField, RecordRow};
 use crate::robots::{Dialect, DialectRules, FileVerdict, GroupMatch, RobotsFile};
-use crate::verdict::Readings;
+use crate::verdict::RobotsReadings;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ pub struct CaseHistory {
     /// When each file was first published in any log.
     published: BTreeMap<Hash, String>,
     /// The served copies with the name of their log, by time.
-    served: Vec<(String, ServedFile)>,
+    served: Vec<(String, ServedRobotsTxt)>,
 }
 
 impl CaseHistory {
@@ -204,8 +204,8 @@ fn published_since(entry: &EvidenceEntry) -> String {
         .to_owned()
 }
 
-fn served_file(entry: &EvidenceEntry, personal: &PersonalValues) -> ServedFile {
-    ServedFile {
+fn served_file(entry: &EvidenceEntry, personal: &PersonalValues) -> ServedRobotsTxt {
+    ServedRobotsTxt {
         time: entry.text_or_empty("arrived"),
         host: entry.text_or_empty("host"),
         version: entry.text_or_empty("version"),
@@ -255,11 +255,11 @@ fn add_request_finding(
     let target = finding.field_text(RecordField::Target).map(Cow::into_owned);
     let versions = named_robots_files(entry);
     match all.robots.rejudge(entry, target.as_deref(), &versions) {
-        RejudgedVerdict::Disallowed => {
+        CaseRobotsVerdict::Disallowed => {
             finding.rejudged = "disallowed";
             finding.remark = earlier_version_remark(entry, all, target.as_deref(), &versions);
         }
-        RejudgedVerdict::Allowed(by) => {
+        CaseRobotsVerdict::Allowed(by) => {
             finding.rejudged = "allowed";
             if entry.data_text("kind") == Some("violation") {
                 findings.add_fault(
@@ -273,7 +273,7 @@ fn add_request_finding(
                 );
             }
         }
-        RejudgedVerdict::Unknown(why) => finding.remark = Some(why.to_owned()),
+        CaseRobotsVerdict::Unknown(why) => finding.remark = Some(why.to_owned()),
     }
     if finding.rejudged != "not judged" {
         finding.rule_in_case = all.robots.disallowing_line(entry, target.as_deref());
@@ -318,7 +318,7 @@ fn earlier_version_remark(
             && !counted.contains(hash)
             && matches!(
                 all.robots.rejudge(entry, target, &[**hash]),
-                RejudgedVerdict::Allowed(_)
+                CaseRobotsVerdict::Allowed(_)
             )
     })?;
     Some(format!(
@@ -377,7 +377,7 @@ const MAX_CACHED_READINGS: usize = 256;
 
 /// The verdict of the robots.txt files in the case on a request.
 #[derive(Debug)]
-pub enum RejudgedVerdict {
+pub enum CaseRobotsVerdict {
     /// All versions disallow it.
     Disallowed,
     /// These versions allow it or do not bind the crawler.
@@ -411,18 +411,18 @@ impl RobotsFiles {
         request: &EvidenceEntry,
         target: Option<&str>,
         versions: &[Hash],
-    ) -> RejudgedVerdict {
+    ) -> CaseRobotsVerdict {
         let Some(target) = target else {
-            return RejudgedVerdict::Unknown("the target was deleted");
+            return CaseRobotsVerdict::Unknown("the target was deleted");
         };
         if target.len() >= MAX_RECORDED_TARGET {
-            return RejudgedVerdict::Unknown("only the beginning of the target was recorded");
+            return CaseRobotsVerdict::Unknown("only the beginning of the target was recorded");
         }
         let tokens = request.data_texts("tokens");
         let binds = request.data_text("binds").unwrap_or_default();
         let has_one_reading = request
             .data_text("readings")
-            .is_none_or(|readings| readings == Readings::Rfc9309.name());
+            .is_none_or(|readings| readings == RobotsReadings::Rfc9309.name());
         let dialects = if has_one_reading {
             &[Dialect::Rfc9309]
         } else {
@@ -432,7 +432,7 @@ impl RobotsFiles {
         for version in versions {
             for dialect in dialects {
                 let Some(reading) = self.cached_reading(*version, *dialect, &tokens) else {
-                    return RejudgedVerdict::Unknown("a robots.txt is not in the case");
+                    return CaseRobotsVerdict::Unknown("a robots.txt is not in the case");
                 };
                 if target_verdict(&reading, &tokens, binds, target).allowed {
                     allowed.push(*version);
@@ -441,9 +441,9 @@ impl RobotsFiles {
             }
         }
         if allowed.is_empty() {
-            RejudgedVerdict::Disallowed
+            CaseRobotsVerdict::Disallowed
         } else {
-            RejudgedVerdict::Allowed(allowed)
+            CaseRobotsVerdict::Allowed(allowed)
         }
     }
 

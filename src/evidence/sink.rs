@@ -5,7 +5,7 @@
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::crawlers::{Claim, RobotsObedience};
 use crate::finding::Finding;
-use crate::identity::IdentityProofs;
+use crate::identity::IdentityVerifier;
 use crate::record::{
     FieldValue, NO_CRAWLER, RecordField, RecordLine, RequestRecord, Sink, SiteJudgement,
 };
@@ -43,12 +43,12 @@ const REQUEST_FIELDS: &[RecordField] = &[
 /// Records requests as evidence.
 struct EvidenceSink {
     evidence: EvidenceRecorder,
-    proofs: Arc<IdentityProofs>,
+    proofs: Arc<IdentityVerifier>,
 }
 
 impl EvidenceRecorder {
     /// The sink that records requests in this log; `None` if evidence is disabled.
-    pub fn sink(&self, proofs: &Arc<IdentityProofs>) -> Option<Arc<dyn Sink>> {
+    pub fn sink(&self, proofs: &Arc<IdentityVerifier>) -> Option<Arc<dyn Sink>> {
         let sink = EvidenceSink {
             evidence: self.clone(),
             proofs: proofs.clone(),

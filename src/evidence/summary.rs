@@ -16,7 +16,7 @@ const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS na
 
 /// How sure the case is that the client of a request was the crawler.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ClientBasis {
+pub enum IdentityAssurance {
     /// The case has a proof that it was.
     Proven,
     /// The site says that it was: by networks of the policy, or by a proof that was deleted or whose
@@ -30,8 +30,8 @@ pub enum ClientBasis {
     AssertedImpostor,
 }
 
-impl ClientBasis {
-    pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> ClientBasis {
+impl IdentityAssurance {
+    pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> IdentityAssurance {
         let mut proofs = findings.proofs.iter();
         let has_proof =
             proofs.any(|proof| Some(proof.number) == request.proof_entry && proof.is_complete);
@@ -39,21 +39,21 @@ impl ClientBasis {
             &*request.field_text_or_empty(RecordField::Identity),
             has_proof,
         ) {
-            ("verified", true) => ClientBasis::Proven,
-            ("verified", false) => ClientBasis::Asserted,
-            ("impostor", true) => ClientBasis::Impostor,
-            ("impostor", false) => ClientBasis::AssertedImpostor,
-            _ => ClientBasis::Claimed,
+            ("verified", true) => IdentityAssurance::Proven,
+            ("verified", false) => IdentityAssurance::Asserted,
+            ("impostor", true) => IdentityAssurance::Impostor,
+            ("impostor", false) => IdentityAssurance::AssertedImpostor,
+            _ => IdentityAssurance::Claimed,
         }
     }
 }
 
 /// The requests of a log with this basis.
-pub fn requests_with(findings: &LogFindings, basis: ClientBasis) -> Vec<&RequestFinding> {
+pub fn requests_with(findings: &LogFindings, basis: IdentityAssurance) -> Vec<&RequestFinding> {
     findings
         .requests
         .iter()
-        .filter(|request| ClientBasis::from_request(request, findings) == basis)
+        .filter(|request| IdentityAssurance::from_request(request, findings) == basis)
         .collect()
 }
 
@@ -244,11 +244,11 @@ fn identity_sentences(case: &CaseFindings) -> String {
     let first = case.logs.first();
     let name = first.map_or("", |log| crawler_name(&log.crawler));
     for basis in [
-        ClientBasis::Proven,
-        ClientBasis::Asserted,
-        ClientBasis::Claimed,
-        ClientBasis::Impostor,
-        ClientBasis::AssertedImpostor,
+        IdentityAssurance::Proven,
+        IdentityAssurance::Asserted,
+        IdentityAssurance::Claimed,
+        IdentityAssurance::Impostor,
+        IdentityAssurance::AssertedImpostor,
     ] {
         let requests: Vec<_> = case
             .logs
@@ -262,15 +262,15 @@ fn identity_sentences(case: &CaseFindings) -> String {
         let count = plural_thousands(requests.len(), "request");
         let source = site_source(&requests);
         sentences.push(match basis {
-            ClientBasis::Proven => {
+            IdentityAssurance::Proven => {
                 format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
             }
-            ClientBasis::Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
-            ClientBasis::Claimed => format!("The client is not verified for {count}."),
-            ClientBasis::Impostor => format!(
+            IdentityAssurance::Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
+            IdentityAssurance::Claimed => format!("The client is not verified for {count}."),
+            IdentityAssurance::Impostor => format!(
                 "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
             ),
-            ClientBasis::AssertedImpostor => format!(
+            IdentityAssurance::AssertedImpostor => format!(
                 "Only {source} says that {count} {verb} not {name}'s, and that the client pretended to be {name}."
             ),
         });

@@ -14,7 +14,7 @@ use crate::facts::{
     AnyFact, ClientMark, ColumnValue, Fact, FactTable, MarkRelease, PauseEvent, PauseRecord,
     ServedVersion, TableInfo, VersionBytes, find_table, value_from_json, value_to_json,
 };
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ const EVENT_TABLES: [&str; 4] = [
 
 /// The clocks of the store and of this instance at one moment. Converts times between them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ClockPair {
+pub struct StoreClockOffset {
     /// Milliseconds of the store's clock.
     pub store: i64,
     /// Milliseconds by which the own clock is ahead.
     pub ahead: i64,
 }
 
-impl ClockPair {
+impl StoreClockOffset {
     /// The time of the store, in seconds.
     pub fn now(self) -> i64 {
         self.store.div_euclid(1_000)
@@ -56,7 +56,7 @@ impl ClockPair {
         Timestamp(self.to_own_exact(store).0.saturating_add(2))
     }
 
-    /// Like [`ClockPair::to_own`], without the two seconds.
+    /// Like [`StoreClockOffset::to_own`], without the two seconds.
     pub fn to_own_exact(self, store: i64) -> Timestamp {
         Timestamp(store.saturating_add(self.seconds_ahead()))
     }
@@ -91,7 +91,7 @@ pub fn writer_key(writer: &str, fact: &AnyFact) -> String {
 }
 
 /// Encodes a fact of one writer. `at` and the moments in the result are by the store's clock.
-pub fn encode_fact(writer: &str, fact: &AnyFact, at: i64, clocks: ClockPair) -> SharedFact {
+pub fn encode_fact(writer: &str, fact: &AnyFact, at: i64, clocks: StoreClockOffset) -> SharedFact {
     let value = columns_json(fact, |own| match own.0 {
         // Zero means the beginning of time on every clock.
         ..=0 => own.0,
@@ -113,12 +113,16 @@ fn columns_json(fact: &AnyFact, seconds: impl Fn(Timestamp) -> i64) -> String {
 
 /// Decodes a fact of one writer, and returns the writer with it. Moments are by the own clock.
 /// `None` for an event, and if something cannot be parsed.
-pub fn decode_fact<'a>(key: &'a str, value: &str, clocks: ClockPair) -> Option<(&'a str, AnyFact)> {
-    let EventKey {
+pub fn decode_fact<'a>(
+    key: &'a str,
+    value: &str,
+    clocks: StoreClockOffset,
+) -> Option<(&'a str, AnyFact)> {
+    let StoreKeyParts {
         table,
         writer,
         parts,
-    } = EventKey::parse(key)?;
+    } = StoreKeyParts::parse(key)?;
     let values: Vec<Json> = serde_json::from_str(value).ok()?;
     let fact = decode_columns(table, &parts, values, |store| match store {
         ..=0 => Timestamp(store),
@@ -151,9 +155,9 @@ pub fn encode_event(fact: &Fact, at: i64) -> Option<SharedFact> {
 
 /// Decodes the key of an event that happened at `at`. `None` if it is no event.
 pub fn decode_event(key: &str, at: Timestamp) -> Option<Fact> {
-    let EventKey {
+    let StoreKeyParts {
         table, mut parts, ..
-    } = EventKey::parse(key)?;
+    } = StoreKeyParts::parse(key)?;
     if !EVENT_TABLES.contains(&table.name) {
         return None;
     }
@@ -172,18 +176,18 @@ pub fn decode_event(key: &str, at: Timestamp) -> Option<Fact> {
 }
 
 /// A key of the store, split into its parts.
-struct EventKey<'a> {
+struct StoreKeyParts<'a> {
     table: &'static TableInfo,
     writer: &'a str,
     /// The columns of the fact's key, and what follows them.
     parts: Vec<&'a str>,
 }
 
-impl<'a> EventKey<'a> {
-    fn parse(key: &'a str) -> Option<EventKey<'a>> {
+impl<'a> StoreKeyParts<'a> {
+    fn parse(key: &'a str) -> Option<StoreKeyParts<'a>> {
         let mut parts = key.split('\n');
         let name = parts.next()?;
-        Some(EventKey {
+        Some(StoreKeyParts {
             table: find_table(name)?,
             writer: parts.next()?,
             parts: parts.collect(),
@@ -218,11 +222,11 @@ fn decode_columns(
 }
 
 /// Encodes the bytes of a version.
-pub fn encode_file(id: RobotsVersion, bytes: Arc<[u8]>, at: i64) -> SharedFact {
+pub fn encode_file(id: RobotsVersionId, bytes: Arc<[u8]>, at: i64) -> SharedFact {
     encode_fact(
         "",
         &VersionBytes { id, bytes }.into(),
         at,
-        ClockPair::default(),
+        StoreClockOffset::default(),
     )
 }

@@ -3,11 +3,11 @@
 //! which robots.txt files each run published, and when.
 
 use super::{
-    ClockPair, FACT_RETENTION, LogPosition, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,
-    StoreIdentity, codec, whole_seconds,
+    FACT_RETENTION, LogPosition, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,
+    StoreClockOffset, StoreIdentity, codec, whole_seconds,
 };
 use crate::facts::AnyFact;
-use crate::publications::{LogChange, Publication, PublicationLog, next_change_number};
+use crate::publications::{ChangePoint, Publication, PublicationLog, next_change_number};
 use crate::time::Timestamp;
 use MemberState::{Gone, Left, Present, Silent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,7 @@ impl ExchangeMembers {
         &self,
         facts: &MergedFacts,
         continued: &BTreeSet<String>,
-        clocks: ClockPair,
+        clocks: StoreClockOffset,
         standing: impl Fn(&Member) -> MemberState,
     ) -> Vec<PublicationLog> {
         let mut runs: BTreeMap<&str, PublicationLog> = BTreeMap::new();
@@ -161,7 +161,7 @@ impl ExchangeMembers {
     fn run_end(
         &self,
         run: &str,
-        clocks: ClockPair,
+        clocks: StoreClockOffset,
         standing: &impl Fn(&Member) -> MemberState,
     ) -> Option<RunEnd> {
         let Some(KnownMember { member, .. }) = run
@@ -215,7 +215,7 @@ impl RunEnd {
     /// Closes all open tenures and publications with one more change of the log. Those that were in
     /// force after the last report count as unreported until the end.
     fn close_records(&self, log: &mut PublicationLog) {
-        let end = LogChange {
+        let end = ChangePoint {
             number: next_change_number(&log.tenures, &log.publications),
             at: self.at,
         };

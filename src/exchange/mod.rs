@@ -12,7 +12,7 @@ pub mod codec;
 pub mod fact;
 mod instance;
 mod members;
-mod orders;
+mod operator_commands;
 mod outbox;
 mod own_publications;
 pub mod shared_store;
@@ -28,7 +28,7 @@ pub use crate::peers::{
     MAX_CLOCK_OFFSET, MAX_STORE_OUTAGE, MEMBER_GONE_AFTER, Member, MemberState, MemberStatus,
     NoAccusationReason, ObservationRestart, StoreIdentity, StoreOutage,
 };
-pub use codec::ClockPair;
+pub use codec::StoreClockOffset;
 use fact::MergedFacts;
 pub use fact::SharedFact;
 pub use instance::{Exchange, ExchangeTime, LocalFacts, PreviousMembership};

@@ -78,7 +78,7 @@ impl FactOutbox {
 mod tests {
     use super::*;
     use crate::facts::{ClientMark, ServedVersion};
-    use crate::policy::RobotsVersion;
+    use crate::policy::RobotsVersionId;
     use crate::publications::PublishedRobots;
     use crate::time::Timestamp;
     use std::net::IpAddr;
@@ -99,7 +99,7 @@ mod tests {
         let served = ServedVersion {
             host: "shop.example".into(),
             crawler: "other".into(),
-            received: PublishedRobots::Version(RobotsVersion([1; 8])),
+            received: PublishedRobots::Version(RobotsVersionId([1; 8])),
         };
         let served = Fact::set(Timestamp(2), served);
         outbox.notify(&served);

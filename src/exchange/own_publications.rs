@@ -10,10 +10,10 @@
 //! - written: a write succeeded.
 
 use super::codec::{decode_fact, encode_fact, encode_file, writer_key};
-use super::{ClockPair, SharedFact};
+use super::{SharedFact, StoreClockOffset};
 use crate::facts::AnyFact;
-use crate::policy::RobotsVersion;
-use crate::publications::{LogChange, Publication, PublicationLog, VersionFile};
+use crate::policy::RobotsVersionId;
+use crate::publications::{ChangePoint, Publication, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct OwnPublications {
     run: String,
     log: PublicationLog,
     /// The bytes of own versions and those of peers, to write them again if the store loses them.
-    pub files: BTreeMap<RobotsVersion, Arc<[u8]>>,
+    pub files: BTreeMap<RobotsVersionId, Arc<[u8]>>,
     written: BTreeMap<String, AnyFact>,
     /// Records that peers may know although they never took effect.
     attempted: BTreeMap<String, AnyFact>,
@@ -61,7 +61,7 @@ impl OwnPublications {
     /// The time for records that are written now, in seconds of the store's clock. It is later than
     /// all earlier ones, if necessary in the future: a publication may begin and end within a
     /// second, or the clock may be set back, and of two facts with one key the later one counts.
-    fn next_fact_time(&mut self, clocks: ClockPair) -> i64 {
+    fn next_fact_time(&mut self, clocks: StoreClockOffset) -> i64 {
         self.last_fact_time = clocks.now().max(self.last_fact_time.saturating_add(1));
         self.last_fact_time
     }
@@ -87,7 +87,10 @@ impl OwnPublications {
 
     /// Removes the bytes of versions that neither this run nor peers (`peer_versions`) published
     /// lately. Returns the keys of these files in the store, to be deleted there.
-    pub fn remove_unused_files(&mut self, peer_versions: &BTreeSet<RobotsVersion>) -> Vec<String> {
+    pub fn remove_unused_files(
+        &mut self,
+        peer_versions: &BTreeSet<RobotsVersionId>,
+    ) -> Vec<String> {
         let known = self.written.values().chain(self.attempted.values());
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
         wanted.extend(known.filter_map(published_version));
@@ -123,7 +126,7 @@ impl OwnPublications {
     }
 
     /// Returns all records for a store that has none. From now on they count as written.
-    pub fn encode_all(&mut self, clocks: ClockPair) -> Vec<SharedFact> {
+    pub fn encode_all(&mut self, clocks: StoreClockOffset) -> Vec<SharedFact> {
         self.written = self.records(&self.log);
         self.attempted
             .retain(|key, _| !self.written.contains_key(key));
@@ -154,7 +157,11 @@ impl OwnPublications {
 
     /// Returns the open records of a log that are not written yet, as facts: those that are about
     /// to take effect. `OwnPublications::mark_written` records that they were written.
-    pub fn encode_openings(&mut self, log: &PublicationLog, clocks: ClockPair) -> Vec<SharedFact> {
+    pub fn encode_openings(
+        &mut self,
+        log: &PublicationLog,
+        clocks: StoreClockOffset,
+    ) -> Vec<SharedFact> {
         let at = self.next_fact_time(clocks);
         self.records(log)
             .into_iter()
@@ -166,7 +173,9 @@ impl OwnPublications {
     /// Records that peers may know these facts from now on, even if the write fails.
     pub fn mark_attempted(&mut self, facts: &[SharedFact]) {
         for fact in facts {
-            if let Some((_, known)) = decode_fact(&fact.key, &fact.value, ClockPair::default()) {
+            if let Some((_, known)) =
+                decode_fact(&fact.key, &fact.value, StoreClockOffset::default())
+            {
                 self.attempted.insert(fact.key.clone(), known);
             }
         }
@@ -192,7 +201,7 @@ impl OwnPublications {
 
     /// Returns what is to be written: records that are new or have ended, announced records that
     /// never took effect, and the keys of expired ones. They count as written.
-    pub fn take_changes(&mut self, clocks: ClockPair) -> PublicationChanges {
+    pub fn take_changes(&mut self, clocks: StoreClockOffset) -> PublicationChanges {
         if !std::mem::take(&mut self.has_changes) {
             return PublicationChanges::default();
         }
@@ -228,12 +237,12 @@ impl OwnPublications {
 }
 
 /// The key of a version's file in the store.
-pub fn file_key(version: RobotsVersion) -> String {
+pub fn file_key(version: RobotsVersionId) -> String {
     encode_file(version, Arc::default(), 0).key
 }
 
 /// The version of a publication, if it is known.
-pub fn published_version(fact: &AnyFact) -> Option<RobotsVersion> {
+pub fn published_version(fact: &AnyFact) -> Option<RobotsVersionId> {
     match fact {
         AnyFact::Publication(publication) => publication.published.version(),
         _ => None,
@@ -257,7 +266,7 @@ fn cancel_record(fact: &mut AnyFact, at: Timestamp) {
         AnyFact::Tenure(tenure) => &mut tenure.span,
         _ => return,
     };
-    span.until = Some(LogChange {
+    span.until = Some(ChangePoint {
         number: span.since.number,
         at,
     });
@@ -276,12 +285,12 @@ mod tests {
     fn files() -> Vec<VersionFile> {
         let files = ["one", "two", "three"].map(|text| Arc::from(text.as_bytes()));
         files
-            .map(|bytes: Arc<[u8]>| (RobotsVersion::from_body(&bytes), bytes))
+            .map(|bytes: Arc<[u8]>| (RobotsVersionId::from_body(&bytes), bytes))
             .into()
     }
 
     /// A log in which the site publishes `version` since `at`.
-    fn publishing(log: &PublicationLog, version: RobotsVersion, at: i64) -> PublicationLog {
+    fn publishing(log: &PublicationLog, version: RobotsVersionId, at: i64) -> PublicationLog {
         let mut log = log.clone();
         let current = CurrentSite {
             site: "shop",
@@ -307,7 +316,7 @@ mod tests {
         files
             .iter()
             .for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
-        let clocks = ClockPair {
+        let clocks = StoreClockOffset {
             store: 9_000,
             ahead: 0,
         };
@@ -331,7 +340,7 @@ mod tests {
     fn withdrawn_publication_leaves_no_gap_for_peers() {
         let files = files();
         let log = publishing(&PublicationLog::default(), files[0].0, 1);
-        let clocks = ClockPair {
+        let clocks = StoreClockOffset {
             store: 5_000,
             ahead: 0,
         };
@@ -353,7 +362,7 @@ mod tests {
     fn later_record_within_a_second_counts() {
         let files = files();
         let log = publishing(&PublicationLog::default(), files[0].0, 1);
-        let clocks = ClockPair {
+        let clocks = StoreClockOffset {
             store: 5_000,
             ahead: 0,
         };
@@ -366,7 +375,7 @@ mod tests {
             all.extend(attempted);
             all.extend(own.take_changes(clocks).facts);
             // A clock that was corrected makes no difference.
-            let clocks = ClockPair {
+            let clocks = StoreClockOffset {
                 store: 3_000,
                 ahead: 0,
             };

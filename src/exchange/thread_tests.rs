@@ -10,14 +10,14 @@ use crate::exchange::{
 };
 use crate::facts::AnyFact;
 use crate::heads::HeadFields;
-use crate::identity::IdentityProofs;
+use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::peers::ForgetError;
 use crate::record::{Judgement, RequestCopy, RequestRecord};
 use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::upkeep::{Instance, InstanceParts};
+use crate::upkeep::{Instance, InstanceInputs};
 use crate::verdict::{Action, Kind};
 use std::path::Path;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl TestInstance {
             Arc::new(move || of_store.moment()),
         );
         let (state, remembered) = opened.expect("no other owner");
-        let parts = InstanceParts {
+        let parts = InstanceInputs {
             clock,
             store: &state,
             restored: &remembered,
@@ -171,7 +171,7 @@ impl TestInstance {
                 published_proof: false,
             },
             new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
-            proofs: Arc::new(IdentityProofs::policy_only(Registry::builtin())),
+            proofs: Arc::new(IdentityVerifier::policy_only(Registry::builtin())),
             logs: RequestLogs {
                 peers: Some(options.peers.clone()),
                 ..RequestLogs::off()

@@ -4,7 +4,7 @@
 //! `tables!` and `all_facts!` declare all kinds.
 
 use super::{GapReason, PauseEvent};
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::policy::model::PauseAudience;
 use crate::publications::PublishedRobots;
 use crate::time::Timestamp;
@@ -188,7 +188,7 @@ texts!(
     String,
     IpAddr,
     IpNet,
-    RobotsVersion,
+    RobotsVersionId,
     PublishedRobots,
     PauseAudience,
     PauseEvent,

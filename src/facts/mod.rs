@@ -9,7 +9,7 @@
 //! | [`Publication`], [`Tenure`], [`VersionBytes`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
 //! | [`ServedVersion`] | `ledger::Ledger` | `ledger::HostTable` | 31 days after the last time |
 //! | [`HostObservation`], [`UncachedPath`] | `ledger::HostTable` | `ledger::HostTable` | when the host is removed |
-//! | [`ClientMark`], [`MarkRelease`] | `ledger::MarkedClients` | `ledger::MarkedClients`, `exchange::OperatorOrders` | a mark at its end |
+//! | [`ClientMark`], [`MarkRelease`] | `ledger::MarkedClients` | `ledger::MarkedClients`, `exchange::OperatorCommands` | a mark at its end |
 //! | [`PauseRecord`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `StoredSiteState` | when `sites` removes it |
 //! | [`OriginCopy`] | `origin` | `FetchState` | when the site is removed |
 //! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealth`, `identity` | their tables | a proof at its end |
@@ -23,7 +23,7 @@ mod json;
 mod publications;
 mod subscribers;
 
-pub use crate::policy::host_history::ClockJump;
+pub use crate::policy::publication_history::ClockJump;
 pub use crate::publications::{Publication, Tenure};
 pub use columns::{
     CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,
@@ -75,7 +75,7 @@ tables! {
     VersionBytes, versions, Never, client_driven: false {
         key {
             /// The version.
-            id: policy::RobotsVersion,
+            id: policy::RobotsVersionId,
         }
         values {
             /// The file.
@@ -91,7 +91,7 @@ tables! {
         }
         values {
             /// The version.
-            version: policy::RobotsVersion,
+            version: policy::RobotsVersionId,
         }
     }
 

@@ -7,7 +7,7 @@ use super::columns::{
     ColumnInfo, ColumnType, ColumnValue, Expiry, FactTable, TableInfo, read_as_written, read_past,
 };
 use crate::policy::decode::parse_host;
-use crate::publications::{LogChange, LogSpan, Publication, PublishedRobots, Tenure};
+use crate::publications::{ChangePoint, ChangeSpan, Publication, PublishedRobots, Tenure};
 use crate::time::Timestamp;
 
 const NUMBER: ColumnInfo = ColumnInfo::new::<u64>("number");
@@ -106,7 +106,7 @@ impl FactTable for Tenure {
 }
 
 /// The columns of a span: when it began, when it ended, and the number of the change that ended it.
-fn span_values(span: LogSpan) -> [ColumnValue; 3] {
+fn span_values(span: ChangeSpan) -> [ColumnValue; 3] {
     [
         span.since.at.to_value(),
         span.until.map(|until| until.at).to_value(),
@@ -118,14 +118,14 @@ fn read_span(
     number: u64,
     columns: &mut dyn Iterator<Item = ColumnValue>,
     now: Timestamp,
-) -> Option<LogSpan> {
+) -> Option<ChangeSpan> {
     let since = read_past(columns, now)?;
     let until: Option<Timestamp> = read_past(columns, now)?;
     let ended_by: Option<u64> = read_as_written(columns)?;
-    Some(LogSpan {
-        since: LogChange { number, at: since },
+    Some(ChangeSpan {
+        since: ChangePoint { number, at: since },
         until: until
             .zip(ended_by)
-            .map(|(at, number)| LogChange { number, at }),
+            .map(|(at, number)| ChangePoint { number, at }),
     })
 }

@@ -16,7 +16,7 @@ mod response;
 mod signals;
 mod tags;
 
-pub use client::{ForwardedElement, Peer, RequestClient, is_trusted};
+pub use client::{ConnectionPeer, ForwardedElement, ResolvedClient, is_trusted};
 pub use client_host::{HostReplacement, restore_client_host};
 pub use head::{EditableHead, names_matching, valid_field_value};
 pub use hop_by_hop::{is_dropped_from_response, is_hop_by_hop, remove_connection_named};

@@ -2,10 +2,10 @@
 //! adds fields about the client (such as X-Forwarded-For) and the request id. It removes conditions
 //! (If-None-Match) if a 304 could hide a new X-Robots-Tag from a crawler.
 
-use super::client::{ForwardedElement, Peer};
+use super::client::{ConnectionPeer, ForwardedElement};
 use super::head::{EditableHead, valid_field_value};
-use crate::heads::ForwardingFields;
-use crate::settings::ClientAddress;
+use crate::heads::ForwardingFieldSet;
+use crate::settings::ClientAddressField;
 use http::{HeaderMap, HeaderName, header};
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -30,11 +30,11 @@ pub struct ForwardingFacts<'a> {
     /// The host of the request; empty for an HTTP/1.0 request without one.
     pub host: &'a [u8],
     /// The other end of the client's connection.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// The address of the client, if it is known.
     pub client: Option<IpAddr>,
     /// The field in which trusted proxies name their client.
-    pub field: &'a ClientAddress,
+    pub field: &'a ClientAddressField,
     /// The other parameters of `Forwarded`, if that is this field.
     pub forwarded: Option<&'a ForwardedElement>,
     /// False if the head has no forwarding fields. Saves the search for them.
@@ -122,7 +122,7 @@ impl ForwardingFacts<'_> {
         if !self.peer.is_trusted {
             return name.eq_ignore_ascii_case(self.field.0.as_str())
                 || self.may_have_forwarding
-                    && !ForwardingFields::from_name(name).without_via().is_empty();
+                    && !ForwardingFieldSet::from_name(name).without_via().is_empty();
         }
         if self.believes_x_forwarded() {
             return name.eq_ignore_ascii_case(FORWARDED_FOR.as_str())
@@ -138,7 +138,7 @@ impl ForwardingFacts<'_> {
     /// that `X_Forwarded_For` and `X-Forwarded-For` become one variable.
     fn may_be_read_as_ours(&self, name: &str) -> bool {
         let name = name.replace('_', "-").to_ascii_lowercase();
-        !ForwardingFields::from_name(&name).is_empty()
+        !ForwardingFieldSet::from_name(&name).is_empty()
             || name == self.field.0.as_str()
             || WRITTEN_FIELDS
                 .iter()
@@ -207,7 +207,7 @@ fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forwarding::RequestClient;
+    use crate::forwarding::ResolvedClient;
     use http::HeaderValue;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -218,7 +218,7 @@ mod tests {
         headers
     }
 
-    fn request<'a>(peer: Peer, field: &'a ClientAddress) -> ForwardingFacts<'a> {
+    fn request<'a>(peer: ConnectionPeer, field: &'a ClientAddressField) -> ForwardingFacts<'a> {
         ForwardingFacts {
             may_have_forwarding: true,
             host: b"shop.example",
@@ -240,14 +240,14 @@ mod tests {
 
     /// The head that the origin gets if proxies name their client in `field`.
     fn forwarded_by(field: &'static str, original: &HeaderMap, is_trusted: bool) -> HeaderMap {
-        let field = ClientAddress(HeaderName::from_static(field));
-        let peer = Peer {
+        let field = ClientAddressField(HeaderName::from_static(field));
+        let peer = ConnectionPeer {
             address: Some([192, 0, 2, 1].into()),
             is_trusted,
-            ..Peer::default()
+            ..ConnectionPeer::default()
         };
         let lines = original.get_all(&field.0).iter().map(HeaderValue::as_bytes);
-        let client = RequestClient::resolve(peer, || lines, &field, &[]);
+        let client = ResolvedClient::resolve(peer, || lines, &field, &[]);
         let request = ForwardingFacts {
             client: client.address,
             forwarded: client.forwarded.as_deref(),
@@ -442,11 +442,11 @@ mod tests {
 
     #[test]
     fn request_without_host_gets_the_origin_host() {
-        let field = ClientAddress::default();
+        let field = ClientAddressField::default();
         let request = ForwardingFacts {
             host: b"",
             origin_host: Some("10.0.0.1:80"),
-            ..request(Peer::default(), &field)
+            ..request(ConnectionPeer::default(), &field)
         };
         let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
         write_request(&mut head, &request);
@@ -493,10 +493,10 @@ mod tests {
         ]);
         assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
         for needs_whole_page in [false, true] {
-            let field = ClientAddress::default();
+            let field = ClientAddressField::default();
             let request = ForwardingFacts {
                 needs_whole_page,
-                ..request(Peer::default(), &field)
+                ..request(ConnectionPeer::default(), &field)
             };
             let mut head = original.clone();
             write_request(&mut head, &request);

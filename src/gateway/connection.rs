@@ -4,7 +4,7 @@
 //! connection have in common.
 
 use super::{Gateway, GatewayContext};
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use crate::requests::{ClientConnection, ConnectionFacts};
 use http::{Version, header};
 use pingora_proxy::Session;
@@ -56,6 +56,6 @@ pub fn client_connection(session: &Session) -> Option<&ClientConnection> {
 pub fn connection_facts(session: &Session) -> ConnectionFacts<'_> {
     match client_connection(session) {
         Some(connection) => connection.facts(None),
-        None => ConnectionFacts::cleartext(Peer::default()),
+        None => ConnectionFacts::cleartext(ConnectionPeer::default()),
     }
 }

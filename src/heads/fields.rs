@@ -1,7 +1,7 @@
 //! [`HeadFields`]: the parts of an HTTP request head that crawlgate needs to judge and log the
 //! request, such as method, host and user agent. The parsers of HTTP/1 and HTTP/2 fill them.
 
-use super::{ForwardingFields, SignatureFields, is_license_token};
+use super::{ForwardingFieldSet, SignatureFields, is_license_token};
 
 /// The parts of a request's head. Of several lines of a field, the first counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct HeadFields<'a> {
     /// Whether the request carries a licence token.
     pub has_license_token: bool,
     /// The forwarding fields that are present.
-    pub forwarding: ForwardingFields,
+    pub forwarding: ForwardingFieldSet,
     /// X-Request-Id.
     pub request_id: Option<&'a [u8]>,
     /// The `traceparent` of W3C Trace Context. Empty, which is malformed, if there are several
@@ -63,7 +63,7 @@ impl<'a> HeadFields<'a> {
             15 if name.eq_ignore_ascii_case("signature-agent") => {
                 set_if_empty(&mut self.signature.agent, value)
             }
-            _ => self.forwarding |= ForwardingFields::from_name(name),
+            _ => self.forwarding |= ForwardingFieldSet::from_name(name),
         }
     }
 }

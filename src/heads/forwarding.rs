@@ -1,4 +1,4 @@
-//! [`ForwardingFields`] says which header fields about the client a request has, such as
+//! [`ForwardingFieldSet`] says which header fields about the client a request has, such as
 //! X-Forwarded-For. Proxies add such fields to describe their client, but a client can send them,
 //! too. So crawlgate believes them only if a trusted proxy sent them.
 
@@ -79,11 +79,11 @@ const BY_LENGTH: [u64; 32] = {
 
 /// A set of forwarding fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForwardingFields(u64);
+pub struct ForwardingFieldSet(u64);
 
-impl ForwardingFields {
+impl ForwardingFieldSet {
     /// The set of the field with this name, in any case; empty if it is not a forwarding field.
-    pub fn from_name(name: &str) -> ForwardingFields {
+    pub fn from_name(name: &str) -> ForwardingFieldSet {
         let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
         let by_letter = BY_LETTER
             .get(usize::from(letter.wrapping_sub(b'a')))
@@ -93,14 +93,14 @@ impl ForwardingFields {
         while alike != 0 {
             let index = alike.trailing_zeros();
             if name.eq_ignore_ascii_case(NAMES[index as usize]) {
-                return ForwardingFields(1 << index);
+                return ForwardingFieldSet(1 << index);
             }
             alike &= alike - 1;
         }
         let prefix = name.as_bytes().get(..PREFIX.len());
         let has_prefix = letter == b'x'
             && prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX.as_bytes()));
-        ForwardingFields(if has_prefix { PREFIX_BIT } else { 0 })
+        ForwardingFieldSet(if has_prefix { PREFIX_BIT } else { 0 })
     }
 
     /// Whether the set has no field.
@@ -109,13 +109,13 @@ impl ForwardingFields {
     }
 
     /// The fields that are dropped if the client is not a trusted proxy: all but Via.
-    pub fn without_via(self) -> ForwardingFields {
-        ForwardingFields(self.0 & !VIA_BIT)
+    pub fn without_via(self) -> ForwardingFieldSet {
+        ForwardingFieldSet(self.0 & !VIA_BIT)
     }
 
     /// The fields with the address of a client, without the field with this name.
-    pub fn other_address_fields(self, name: &str) -> ForwardingFields {
-        ForwardingFields(self.0 & ADDRESS_BITS & !ForwardingFields::from_name(name).0)
+    pub fn other_address_fields(self, name: &str) -> ForwardingFieldSet {
+        ForwardingFieldSet(self.0 & ADDRESS_BITS & !ForwardingFieldSet::from_name(name).0)
     }
 
     /// The names of the fields; `x-forwarded-...` for those that count as one.
@@ -127,8 +127,8 @@ impl ForwardingFields {
     }
 }
 
-impl BitOrAssign for ForwardingFields {
-    fn bitor_assign(&mut self, other: ForwardingFields) {
+impl BitOrAssign for ForwardingFieldSet {
+    fn bitor_assign(&mut self, other: ForwardingFieldSet) {
         self.0 |= other.0;
     }
 }
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn forwarding_fields_match_in_any_case() {
         for (index, name) in NAMES.into_iter().enumerate() {
-            let found = ForwardingFields::from_name(&name.to_ascii_uppercase());
-            assert_eq!(found, ForwardingFields(1 << index), "{name}");
+            let found = ForwardingFieldSet::from_name(&name.to_ascii_uppercase());
+            assert_eq!(found, ForwardingFieldSet(1 << index), "{name}");
             assert_eq!(found.names().collect::<Vec<_>>(), [name]);
         }
         for name in [
@@ -150,8 +150,8 @@ mod tests {
             &format!("x-forwarded-{}", "a".repeat(60)),
         ] {
             assert_eq!(
-                ForwardingFields::from_name(name),
-                ForwardingFields(PREFIX_BIT),
+                ForwardingFieldSet::from_name(name),
+                ForwardingFieldSet(PREFIX_BIT),
                 "{name}"
             );
         }
@@ -164,16 +164,16 @@ mod tests {
             "x-requested-with",
             "vi\u{e1}",
         ] {
-            assert!(ForwardingFields::from_name(name).is_empty(), "{name}");
+            assert!(ForwardingFieldSet::from_name(name).is_empty(), "{name}");
         }
     }
 
     #[test]
     fn via_is_a_forwarding_field_and_is_not_dropped() {
-        let mut fields = ForwardingFields::from_name("Via");
+        let mut fields = ForwardingFieldSet::from_name("Via");
         assert!(!fields.is_empty() && fields.without_via().is_empty());
         for name in ["X-Forwarded-For", "Forwarded", "X-Rewrite-URL"] {
-            fields |= ForwardingFields::from_name(name);
+            fields |= ForwardingFieldSet::from_name(name);
         }
         assert_eq!(
             fields.without_via().names().collect::<Vec<_>>(),

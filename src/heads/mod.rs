@@ -1,7 +1,7 @@
 //! Parsers for parts of an HTTP head. HTTP/1, HTTP/2, the middleware (crawlgate inside an
 //! application) and the decision service (for other proxies) share them, so that all read heads in
 //! the same way. [`HeadFields`] are the parts of a request head that judging needs;
-//! [`ForwardingFields`] are the fields in which a proxy describes its client, such as
+//! [`ForwardingFieldSet`] are the fields in which a proxy describes its client, such as
 //! X-Forwarded-For.
 
 mod fields;
@@ -10,7 +10,7 @@ mod likely_type;
 mod trace;
 
 pub use fields::HeadFields;
-pub use forwarding::ForwardingFields;
+pub use forwarding::ForwardingFieldSet;
 pub use likely_type::{example_extension, likely_content_type};
 pub use trace::{is_request_id, trace_id};
 

@@ -1,11 +1,11 @@
 //! Explains why a client address is, or is not, verified as a crawler's.
-//! [`IdentityProofs::explain`] writes sentences for people. [`IdentityProofs::proof_basis`] returns
+//! [`IdentityVerifier::explain`] writes sentences for people. [`IdentityVerifier::proof_basis`] returns
 //! the published lists and DNS answers themselves, for the evidence log.
 
-use super::{IdentityProofs, KnownList, ListIndex, ReverseDnsLookup};
+use super::{IdentityVerifier, ListId, ParsedList, ReverseDnsResult};
 use crate::crawlers::{Claim, CrawlerIndex};
 use crate::time::Timestamp;
-use crate::verdict::{Identity, IdentityEvidence, ProofKind, is_public_address};
+use crate::verdict::{Identity, ProofKind, ProofStatement, is_public_address};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use std::sync::Arc;
 pub struct ProofBasis {
     /// The lists that have the address; all lists of the crawler if none has it. For a signature,
     /// the key directory.
-    pub lists: Vec<Arc<KnownList>>,
+    pub lists: Vec<Arc<ParsedList>>,
     /// The forward-confirmed host name of the address, and the time of the DNS answer.
     pub name: Option<(String, Timestamp)>,
     /// The times of the first and the last DNS answer without such a name.
     pub no_name: Option<(Timestamp, Timestamp)>,
 }
 
-impl IdentityProofs {
+impl IdentityVerifier {
     /// Explains in words what each list and reverse DNS say about the address now. Empty for a
     /// crawler that crawlgate cannot prove.
     pub fn explain(
@@ -29,7 +29,7 @@ impl IdentityProofs {
         crawler: CrawlerIndex,
         address: IpAddr,
         now: Timestamp,
-    ) -> Vec<IdentityEvidence> {
+    ) -> Vec<ProofStatement> {
         let Some(means) = self.means.get(crawler) else {
             return Vec::new();
         };
@@ -40,14 +40,14 @@ impl IdentityProofs {
             }
         }
         if !is_public_address(address) {
-            evidence.push(IdentityEvidence::new(
+            evidence.push(ProofStatement::new(
                 "private-address",
                 format!("{address} is no public address: that makes no client an impostor"),
             ));
         } else if self.uses_dns_for(means) {
             evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
         } else if !means.hosts.is_empty() {
-            evidence.push(IdentityEvidence::new(
+            evidence.push(ProofStatement::new(
                 "dns-not-asked",
                 "reverse DNS: not asked, because identity.outgoing is no in the settings",
             ));
@@ -56,15 +56,15 @@ impl IdentityProofs {
     }
 
     /// What this list says about the address, and when it was checked.
-    fn explain_list(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> IdentityEvidence {
+    fn explain_list(&self, list: ListId, address: IpAddr, now: Timestamp) -> ProofStatement {
         let url = self.lists.url(list);
         let Some(known) = self.lists.get(list) else {
-            return IdentityEvidence::new("list-unknown", format!("{url}: not fetched yet"));
+            return ProofStatement::new("list-unknown", format!("{url}: not fetched yet"));
         };
         let checked = known.copy.checked;
         if let Some(network) = known.table.network_of(address) {
             let message = format!("{url}: inside {network} (checked {checked})");
-            return IdentityEvidence::new("list-inside", message);
+            return ProofStatement::new("list-inside", message);
         }
         let age = if known.is_fresh(now) {
             ""
@@ -73,11 +73,11 @@ impl IdentityProofs {
         };
         if known.table.has_family(address) {
             let message = format!("{url}: outside (checked {checked}{age})");
-            IdentityEvidence::new("list-outside", message)
+            ProofStatement::new("list-outside", message)
         } else {
             let message =
                 format!("{url}: no networks of this address family (checked {checked}{age})");
-            IdentityEvidence::new("list-other-kind", message)
+            ProofStatement::new("list-other-kind", message)
         }
     }
 
@@ -114,10 +114,10 @@ impl IdentityProofs {
         }
         if matches!(proof, ProofKind::ReverseDns | ProofKind::ListAndReverseDns) {
             match self.names.look_up(means, address, now) {
-                ReverseDnsLookup::Confirmed { name, at } if is_verified => {
+                ReverseDnsResult::Confirmed { name, at } if is_verified => {
                     basis.name = Some((name, at))
                 }
-                ReverseDnsLookup::Refuted { first, last } if !is_verified => {
+                ReverseDnsResult::Refuted { first, last } if !is_verified => {
                     basis.no_name = Some((first, last))
                 }
                 _ => return None,
@@ -129,8 +129,8 @@ impl IdentityProofs {
 }
 
 /// What reverse DNS says about the address.
-fn explain_reverse_dns(lookup: ReverseDnsLookup) -> IdentityEvidence {
-    use ReverseDnsLookup::*;
+fn explain_reverse_dns(lookup: ReverseDnsResult) -> ProofStatement {
+    use ReverseDnsResult::*;
 
     let (id, message) = match lookup {
         Confirmed { name, at } => (
@@ -160,5 +160,5 @@ fn explain_reverse_dns(lookup: ReverseDnsLookup) -> IdentityEvidence {
             "no answer yet, or it has expired; a request from the address asks".to_owned(),
         ),
     };
-    IdentityEvidence::new(id, format!("reverse DNS: {message}"))
+    ProofStatement::new(id, format!("reverse DNS: {message}"))
 }

@@ -1,4 +1,4 @@
-//! [`RegistryMeans`] says how each crawler of the registry (the table of known crawlers) can be
+//! [`RegistryProofMeans`] says how each crawler of the registry (the table of known crawlers) can be
 //! verified: by published lists of networks, by host names, or by signing keys. The registry has
 //! these as texts with remarks (`google.com (host must start google-proxy-)`), which this module
 //! parses.
@@ -20,9 +20,9 @@ pub fn is_directory(url: &str) -> bool {
     url.ends_with(DIRECTORY_PATH)
 }
 
-/// The index of a list in [`RegistryMeans::urls`].
+/// The index of a list in [`RegistryProofMeans::urls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ListIndex(pub u16);
+pub struct ListId(pub u16);
 
 /// A pattern for the host names of a crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl HostPattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProofMeans {
     /// The published lists that crawlgate can read.
-    pub lists: Vec<ListIndex>,
+    pub lists: Vec<ListId>,
     /// Whether the operator says that these are all its networks.
     pub are_lists_complete: bool,
     /// Whether the operator publishes addresses in a form that crawlgate cannot read.
@@ -76,15 +76,12 @@ pub struct ProofMeans {
 pub struct SigningAgent {
     /// Without a slash at the end: `https://chatgpt.com`.
     pub origin: String,
-    pub directory: ListIndex,
+    pub directory: ListId,
 }
 
 impl ProofMeans {
     /// Parses the entry of one crawler. `list_index` returns the index of a URL among all lists.
-    fn from_crawler(
-        crawler: &Crawler,
-        mut list_index: impl FnMut(&str) -> ListIndex,
-    ) -> ProofMeans {
+    fn from_crawler(crawler: &Crawler, mut list_index: impl FnMut(&str) -> ListId) -> ProofMeans {
         let by_operator = crawler.source.starts_with(OPERATOR_SOURCE_MARK);
         let urls: Vec<(String, bool)> = crawler
             .ips
@@ -136,15 +133,15 @@ impl ProofMeans {
 
 /// How every crawler of a registry can be proven.
 #[derive(Debug)]
-pub struct RegistryMeans {
-    /// The URLs of all lists and key directories, by [`ListIndex`].
+pub struct RegistryProofMeans {
+    /// The URLs of all lists and key directories, by [`ListId`].
     pub urls: Vec<String>,
     by_crawler: Vec<ProofMeans>,
 }
 
-impl RegistryMeans {
+impl RegistryProofMeans {
     /// Parses the whole registry. Crawlers may share a list.
-    pub fn from_registry(registry: &Registry) -> RegistryMeans {
+    pub fn from_registry(registry: &Registry) -> RegistryProofMeans {
         let mut urls: Vec<String> = Vec::new();
         let by_crawler = registry
             .crawlers()
@@ -156,11 +153,11 @@ impl RegistryMeans {
                         urls.push(url.to_owned());
                         urls.len() - 1
                     });
-                    ListIndex(place as u16)
+                    ListId(place as u16)
                 })
             })
             .collect();
-        RegistryMeans { urls, by_crawler }
+        RegistryProofMeans { urls, by_crawler }
     }
 
     /// How a crawler of this registry can be proven.
@@ -234,12 +231,12 @@ fn parse_host_pattern(written: &str) -> Option<HostPattern> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RegistryMeans, parse_host_pattern, parse_list_url};
+    use super::{RegistryProofMeans, parse_host_pattern, parse_list_url};
     use crate::crawlers::Registry;
 
     fn means_of(id: &str) -> super::ProofMeans {
         let registry = Registry::builtin();
-        RegistryMeans::from_registry(registry)
+        RegistryProofMeans::from_registry(registry)
             .get(registry.find(id).expect(id))
             .expect(id)
             .clone()
@@ -268,14 +265,14 @@ mod tests {
                 assert_eq!(read.is_none(), is_unread, "{}: {written}", crawler.id);
             }
         }
-        let known = RegistryMeans::from_registry(Registry::builtin());
+        let known = RegistryProofMeans::from_registry(Registry::builtin());
         assert!(known.urls.len() > 30 && known.urls.iter().all(|url| !url.contains(' ')));
     }
 
     #[test]
     fn signing_agents_have_a_key_directory() {
         let registry = Registry::builtin();
-        let known = RegistryMeans::from_registry(registry);
+        let known = RegistryProofMeans::from_registry(registry);
         for crawler in registry
             .crawlers()
             .iter()
@@ -349,7 +346,7 @@ mod tests {
                 .clone()
                 .all(|crawler| crawler.ips.is_empty() && !crawler.rdns.is_empty())
         );
-        let known = RegistryMeans::from_registry(registry);
+        let known = RegistryProofMeans::from_registry(registry);
         assert!(known.may_lack_forward("baiduspider-1-2-3-4.crawl.baidu.com"));
         assert!(
             !known.may_lack_forward("x.googlebot.com")

@@ -1,4 +1,4 @@
-//! Checks that a client is the crawler that its user agent names. [`IdentityProofs::evaluate`]
+//! Checks that a client is the crawler that its user agent names. [`IdentityVerifier::evaluate`]
 //! looks the client's address up in published lists and in DNS answers, and verifies signatures.
 //! The result is an [`IdentityFinding`]. No request waits for the network: background threads fetch
 //! lists and ask DNS (feature `proxy`).
@@ -21,9 +21,9 @@ pub mod refresh;
 #[cfg(feature = "proxy")]
 pub mod reverse_dns;
 
-pub use means::{ListIndex, ProofMeans, RegistryMeans, is_directory};
-pub use names::{DnsQueue, ReverseDnsLookup, ReverseDnsTable};
-pub use published::{KnownList, ListFailure, ListLookup, PublishedLists};
+pub use means::{ListId, ProofMeans, RegistryProofMeans, is_directory};
+pub use names::{DnsQueue, ReverseDnsResult, ReverseDnsTable};
+pub use published::{ListFailure, ListMembership, ParsedList, PublishedLists};
 #[cfg(all(feature = "internals", feature = "signatures"))]
 pub use signature::verify_signature;
 pub use signed::{SignatureProblem, SignedRequest};
@@ -35,7 +35,7 @@ pub use {
     table::NetworkTable,
 };
 
-use replays::SignatureReplays;
+use replays::SignatureReplayCache;
 
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
@@ -82,15 +82,15 @@ impl IdentityFinding {
     }
 }
 
-/// What [`IdentityProofs::apply`] does once the request counts.
+/// What [`IdentityVerifier::apply`] does once the request counts.
 #[derive(Debug, Default)]
 pub struct IdentityEffects {
     /// The address to queue for DNS.
     dns_address: Option<IpAddr>,
     /// The key directory to fetch again: the request has an unknown key.
-    wanted_directory: Option<ListIndex>,
+    wanted_directory: Option<ListId>,
     /// The good signature of the request.
-    signature: Option<PresentedSignature>,
+    signature: Option<VerifiedSignatureUse>,
 }
 
 impl IdentityEffects {
@@ -102,7 +102,7 @@ impl IdentityEffects {
 
 /// A good signature, and the address that sent it.
 #[derive(Debug)]
-struct PresentedSignature {
+struct VerifiedSignatureUse {
     signature: SignatureProof,
     address: IpAddr,
     expires: Timestamp,
@@ -133,20 +133,20 @@ pub struct ProofMethods {
 }
 
 /// The lists, DNS answers and signatures that prove crawlers.
-pub struct IdentityProofs {
+pub struct IdentityVerifier {
     /// How the registry says that each crawler can be proven.
-    pub means: RegistryMeans,
+    pub means: RegistryProofMeans,
     /// The published lists.
     pub lists: PublishedLists,
     /// The host names of addresses.
     pub names: ReverseDnsTable,
-    replays: SignatureReplays,
+    replays: SignatureReplayCache,
     methods: ProofMethods,
     /// How many addresses found the DNS queue full.
     dropped_lookups: AtomicU64,
 }
 
-impl IdentityProofs {
+impl IdentityVerifier {
     /// Begins with the lists and answers in the state store. `queue` takes addresses for reverse
     /// DNS; without it DNS is not asked. A build without the feature `signatures` logs a warning and
     /// verifies none.
@@ -156,27 +156,27 @@ impl IdentityProofs {
         store: &StateStore,
         mut methods: ProofMethods,
         queue: Option<DnsQueue>,
-    ) -> IdentityProofs {
+    ) -> IdentityVerifier {
         if methods.signatures && cfg!(not(feature = "signatures")) {
             tracing::warn!(
                 "this crawlgate is built without its feature \"signatures\": no signature of a request is checked"
             );
             methods.signatures = false;
         }
-        let means = RegistryMeans::from_registry(registry);
-        IdentityProofs {
+        let means = RegistryProofMeans::from_registry(registry);
+        IdentityVerifier {
             lists: PublishedLists::new(&means, &facts.network_lists, store.clone()),
             names: ReverseDnsTable::new(queue, &facts.address_proofs, store.clone()),
             means,
-            replays: SignatureReplays::default(),
+            replays: SignatureReplayCache::default(),
             methods,
             dropped_lookups: AtomicU64::new(0),
         }
     }
 
     /// Without lists, DNS and signatures: the networks of the policy decide alone.
-    pub fn policy_only(registry: &Registry) -> IdentityProofs {
-        IdentityProofs::new(
+    pub fn policy_only(registry: &Registry) -> IdentityVerifier {
+        IdentityVerifier::new(
             registry,
             &StoredFacts::default(),
             &StateStore::in_memory_only().0,
@@ -207,7 +207,7 @@ impl IdentityProofs {
         self.names.is_enabled() && !means.hosts.is_empty()
     }
 
-    /// The finding about a claim, and the effects for [`IdentityProofs::apply`]. Changes nothing. DNS
+    /// The finding about a claim, and the effects for [`IdentityVerifier::apply`]. Changes nothing. DNS
     /// is asked about a public address unless a list, the policy or a signature verified it.
     pub fn evaluate(
         &self,
@@ -279,18 +279,18 @@ impl IdentityProofs {
         let lists = if self.methods.lists {
             self.lists.look_up(means, address, now)
         } else {
-            ListLookup::Undecided(IdentityDoubt::NoEvidence)
+            ListMembership::Undecided(IdentityDoubt::NoEvidence)
         };
         let asked = self.uses_dns_for(means) && is_public_address(address);
         let names = if asked {
             self.names.look_up(means, address, now)
         } else {
-            ReverseDnsLookup::Unknown
+            ReverseDnsResult::Unknown
         };
-        if lists == ListLookup::Inside {
+        if lists == ListMembership::Inside {
             return IdentityFinding::new(Verified, ProofKind::List);
         }
-        if matches!(names, ReverseDnsLookup::Confirmed { .. }) {
+        if matches!(names, ReverseDnsResult::Confirmed { .. }) {
             return IdentityFinding::new(Verified, ProofKind::ReverseDns);
         }
         let Err(signature) = self.check_signature(claimed, means, now, effects) else {
@@ -302,7 +302,7 @@ impl IdentityProofs {
                 IdentityFinding::new(Impostor, proof)
             }
             _ => {
-                let is_suspected = lists == ListLookup::Outside && !self.uses_dns_for(means);
+                let is_suspected = lists == ListMembership::Outside && !self.uses_dns_for(means);
                 let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
                 let doubt = self.doubt_reason(means, address, would_accuse, &lists, &names);
                 IdentityFinding {
@@ -321,8 +321,8 @@ impl IdentityProofs {
         means: &ProofMeans,
         address: IpAddr,
         would_accuse: bool,
-        lists: &ListLookup,
-        names: &ReverseDnsLookup,
+        lists: &ListMembership,
+        names: &ReverseDnsResult,
     ) -> IdentityDoubt {
         use IdentityDoubt::*;
 
@@ -333,12 +333,12 @@ impl IdentityProofs {
             return PerhapsProxy;
         }
         match (names, lists) {
-            (ReverseDnsLookup::RefutedOnce { .. }, _) => DnsOneAnswer,
-            (ReverseDnsLookup::Failed { .. }, _) => DnsFailed,
-            (ReverseDnsLookup::NoForward { .. }, _) => DnsNoForward,
-            (ReverseDnsLookup::Unknown, _) if self.uses_dns_for(means) => DnsPending,
-            (_, ListLookup::Undecided(doubt)) => *doubt,
-            (ReverseDnsLookup::Unknown, ListLookup::Outside) => DnsNotAsked,
+            (ReverseDnsResult::RefutedOnce { .. }, _) => DnsOneAnswer,
+            (ReverseDnsResult::Failed { .. }, _) => DnsFailed,
+            (ReverseDnsResult::NoForward { .. }, _) => DnsNoForward,
+            (ReverseDnsResult::Unknown, _) if self.uses_dns_for(means) => DnsPending,
+            (_, ListMembership::Undecided(doubt)) => *doubt,
+            (ReverseDnsResult::Unknown, ListMembership::Outside) => DnsNotAsked,
             _ => NoEvidence,
         }
     }
@@ -350,16 +350,16 @@ impl IdentityProofs {
         &self,
         means: &ProofMeans,
         outside_policy: bool,
-        lists: &ListLookup,
-        names: &ReverseDnsLookup,
+        lists: &ListMembership,
+        names: &ReverseDnsResult,
     ) -> Option<ProofKind> {
-        let is_refuted = matches!(names, ReverseDnsLookup::Refuted { .. });
+        let is_refuted = matches!(names, ReverseDnsResult::Refuted { .. });
         let agrees = is_refuted || means.hosts.is_empty();
         // The owner's own list decides alone where DNS is not asked.
         if outside_policy && (agrees || !self.uses_dns_for(means)) {
             return Some(ProofKind::Networks);
         }
-        if *lists == ListLookup::Outside && agrees {
+        if *lists == ListMembership::Outside && agrees {
             return Some(if is_refuted {
                 ProofKind::ListAndReverseDns
             } else {

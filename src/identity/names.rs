@@ -120,14 +120,14 @@ struct AddressEntry {
 
 impl AddressEntry {
     /// `Failed` only if no earlier answer counts.
-    fn look_up(&self, means: &ProofMeans, now: Timestamp) -> ReverseDnsLookup {
+    fn look_up(&self, means: &ProofMeans, now: Timestamp) -> ReverseDnsResult {
         let lookup = match &self.answer {
             Some(answer) => evaluate_answer(answer, means, now),
-            None => ReverseDnsLookup::Unknown,
+            None => ReverseDnsResult::Unknown,
         };
         match self.pending_query {
-            Some((at, true)) if lookup == ReverseDnsLookup::Unknown => {
-                ReverseDnsLookup::Failed { at }
+            Some((at, true)) if lookup == ReverseDnsResult::Unknown => {
+                ReverseDnsResult::Failed { at }
             }
             _ => lookup,
         }
@@ -161,7 +161,7 @@ impl Expires for AddressEntry {
 
 /// What DNS says about an address that claims to be a certain crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReverseDnsLookup {
+pub enum ReverseDnsResult {
     /// This host name of the crawler belongs to the address, and resolves to it.
     Confirmed {
         /// The name.
@@ -260,12 +260,12 @@ impl ReverseDnsTable {
     }
 
     /// What DNS says about an address that claims to be a crawler with these means.
-    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ReverseDnsLookup {
+    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ReverseDnsResult {
         self.table
             .get_with(self.table.hash(address), |entry| {
                 (entry.address == address).then(|| entry.look_up(means, now))
             })
-            .unwrap_or(ReverseDnsLookup::Unknown)
+            .unwrap_or(ReverseDnsResult::Unknown)
     }
 
     /// The entry of exactly this address: another one may have the same hash.
@@ -384,8 +384,8 @@ fn evaluate_answer(
     answer: &DefiniteDnsAnswer,
     means: &ProofMeans,
     now: Timestamp,
-) -> ReverseDnsLookup {
-    use ReverseDnsLookup::*;
+) -> ReverseDnsResult {
+    use ReverseDnsResult::*;
 
     if now > answer.remembered_until() {
         return Unknown;

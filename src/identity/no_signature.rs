@@ -2,10 +2,10 @@
 //! the signature of its request.
 
 use super::signed::SignatureProblem;
-use super::{IdentityClaim, IdentityEffects, IdentityProofs, ProofMeans};
+use super::{IdentityClaim, IdentityEffects, IdentityVerifier, ProofMeans};
 use crate::time::Timestamp;
 
-impl IdentityProofs {
+impl IdentityVerifier {
     /// # Errors
     /// Always, without a problem.
     pub fn check_signature(

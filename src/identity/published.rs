@@ -10,7 +10,7 @@
 //!   impostors. Any new list is accepted.
 
 use super::keys::{KeyDirectoryError, PublicKey, read_keys};
-use super::means::{ListIndex, ProofMeans, RegistryMeans, is_directory};
+use super::means::{ListId, ProofMeans, RegistryProofMeans, is_directory};
 use super::table::NetworkTable;
 use crate::crawlers::{NetworkListError, parse_network_list};
 use crate::facts::{Fact, NetworkList};
@@ -33,7 +33,7 @@ pub const MAX_LIST_AGE: Duration = Duration::from_secs(7 * 86_400);
 
 /// A network list or key directory that was fetched and parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownList {
+pub struct ParsedList {
     /// The networks of a list.
     pub table: NetworkTable,
     /// The keys of a key directory.
@@ -44,9 +44,9 @@ pub struct KnownList {
     pub sha256: Hash,
 }
 
-impl KnownList {
+impl ParsedList {
     /// Parses a network list or a key directory, depending on the URL.
-    fn parse(copy: NetworkList) -> Result<KnownList, ListRejection> {
+    fn parse(copy: NetworkList) -> Result<ParsedList, ListRejection> {
         let (table, keys) = if is_directory(&copy.url) {
             (NetworkTable::default(), read_keys(&copy.bytes)?)
         } else {
@@ -55,7 +55,7 @@ impl KnownList {
                 Vec::new(),
             )
         };
-        Ok(KnownList {
+        Ok(ParsedList {
             table,
             keys,
             sha256: Hash::digest(&[&copy.bytes]),
@@ -167,7 +167,7 @@ pub struct ListFailure {
 
 /// What the lists of a crawler say about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListLookup {
+pub enum ListMembership {
     /// The address is in this list.
     Inside,
     /// The address is in no list. The lists are all that the operator publishes, they are fresh,
@@ -180,7 +180,7 @@ pub enum ListLookup {
 /// One list, which may be unknown.
 struct ListSlot {
     url: String,
-    known: ArcSwapOption<KnownList>,
+    known: ArcSwapOption<ParsedList>,
     /// Whether a request has a key that the known list lacks.
     is_fetch_requested: AtomicBool,
 }
@@ -188,21 +188,21 @@ struct ListSlot {
 /// All lists of the registry.
 pub struct PublishedLists {
     lists: Vec<ListSlot>,
-    failures: Mutex<BTreeMap<ListIndex, ListFailure>>,
+    failures: Mutex<BTreeMap<ListId, ListFailure>>,
     store: StateStore,
 }
 
 impl PublishedLists {
     /// Begins with the lists in the state store.
     pub fn new(
-        means: &RegistryMeans,
+        means: &RegistryProofMeans,
         remembered: &[(Timestamp, NetworkList)],
         store: StateStore,
     ) -> PublishedLists {
         let mut lists = Vec::new();
         for url in &means.urls {
             let known = remembered.iter().find(|(_, list)| list.url == *url);
-            let known = known.and_then(|(_, list)| KnownList::parse(list.clone()).ok());
+            let known = known.and_then(|(_, list)| ParsedList::parse(list.clone()).ok());
             lists.push(ListSlot {
                 url: url.clone(),
                 known: ArcSwapOption::new(known.map(Arc::new)),
@@ -217,38 +217,38 @@ impl PublishedLists {
     }
 
     /// `None` if the list is unknown.
-    pub fn get(&self, list: ListIndex) -> Option<Arc<KnownList>> {
+    pub fn get(&self, list: ListId) -> Option<Arc<ParsedList>> {
         self.slot(list).known.load_full()
     }
 
     /// The URL of a list.
-    pub fn url(&self, list: ListIndex) -> &str {
+    pub fn url(&self, list: ListId) -> &str {
         &self.slot(list).url
     }
 
-    fn slot(&self, list: ListIndex) -> &ListSlot {
+    fn slot(&self, list: ListId) -> &ListSlot {
         &self.lists[usize::from(list.0)]
     }
 
     /// All lists with their URLs.
-    pub fn all(&self) -> impl Iterator<Item = (ListIndex, &str)> {
+    pub fn all(&self) -> impl Iterator<Item = (ListId, &str)> {
         (0..)
-            .map(ListIndex)
+            .map(ListId)
             .zip(self.lists.iter().map(|place| place.url.as_str()))
     }
 
     /// Requests that a list is fetched again soon.
-    pub fn request_fetch(&self, list: ListIndex) {
+    pub fn request_fetch(&self, list: ListId) {
         self.slot(list).is_fetch_requested.store(true, Relaxed);
     }
 
     /// Whether the list was requested since its server last gave or confirmed it.
-    pub fn is_fetch_requested(&self, list: ListIndex) -> bool {
+    pub fn is_fetch_requested(&self, list: ListId) -> bool {
         self.slot(list).is_fetch_requested.load(Relaxed)
     }
 
     /// Records the result of an update: an error, or `None` for a success.
-    pub fn record_update(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
+    pub fn record_update(&self, list: ListId, now: Timestamp, error: Option<&str>) {
         let mut failures = lock(&self.failures);
         let Some(reason) = error else {
             return drop(failures.remove(&list));
@@ -264,15 +264,15 @@ impl PublishedLists {
     }
 
     /// The lists whose last update failed.
-    pub fn failures(&self) -> BTreeMap<ListIndex, ListFailure> {
+    pub fn failures(&self) -> BTreeMap<ListId, ListFailure> {
         lock(&self.failures).clone()
     }
 
     /// What the lists of a crawler say about an address. It is inside if any known list has it, also an
     /// old one. It is outside only if all lists are known and fresh, one has its family (IPv4 or
     /// IPv6), and they are complete. Takes no lock.
-    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ListLookup {
-        use ListLookup::*;
+    pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ListMembership {
+        use ListMembership::*;
 
         let mut all_known = true;
         let mut all_fresh = true;
@@ -309,10 +309,10 @@ impl PublishedLists {
     /// list.
     pub fn replace_list(
         &self,
-        list: ListIndex,
+        list: ListId,
         fetched: FetchedList,
     ) -> Result<ListUpdate, ListRejection> {
-        let new = KnownList::parse(NetworkList {
+        let new = ParsedList::parse(NetworkList {
             url: self.url(list).to_owned(),
             bytes: fetched.bytes.into(),
             etag: fetched.etag,
@@ -354,16 +354,16 @@ impl PublishedLists {
     }
 
     /// Records that the server confirmed the list at `now`.
-    pub fn record_confirmation(&self, list: ListIndex, now: Timestamp) {
+    pub fn record_confirmation(&self, list: ListId, now: Timestamp) {
         if let Some(known) = self.get(list) {
-            let mut known = KnownList::clone(&known);
+            let mut known = ParsedList::clone(&known);
             known.copy.checked = now;
             self.store_list(list, known);
         }
     }
 
     /// Replaces a list in memory and in the state store.
-    fn store_list(&self, list: ListIndex, known: KnownList) {
+    fn store_list(&self, list: ListId, known: ParsedList) {
         let place = self.slot(list);
         place.is_fetch_requested.store(false, Relaxed);
         self.store

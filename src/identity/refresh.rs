@@ -6,8 +6,8 @@
 //! five minutes, then in twice that, up to six hours. A key directory is due sooner when a request
 //! has an unknown key. Files are read every minute.
 
-use super::IdentityProofs;
-use super::means::{ListIndex, is_directory};
+use super::IdentityVerifier;
+use super::means::{ListId, is_directory};
 use super::published::{FetchedList, PublishedLists};
 pub use super::published::{ListUpdate, UpdateResult};
 use crate::clock::Clock;
@@ -46,7 +46,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// a failure, after which the former list stays.
 pub fn update_list(
     lists: &PublishedLists,
-    list: ListIndex,
+    list: ListId,
     from: &ListSource,
     now: Timestamp,
 ) -> ListUpdate {
@@ -94,10 +94,10 @@ pub fn update_list(
 /// Updates these lists in parallel, and waits for all. An update is `None` if its thread panicked.
 pub fn update_lists(
     lists: &PublishedLists,
-    wanted: &[ListIndex],
+    wanted: &[ListId],
     from: &ListSource,
     now: Timestamp,
-) -> Vec<(ListIndex, Option<ListUpdate>)> {
+) -> Vec<(ListId, Option<ListUpdate>)> {
     let mut updates = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(MAX_PARALLEL_FETCHES) {
         thread::scope(|scope| {
@@ -220,7 +220,7 @@ impl ListUpdateHandle {
 
 /// The plan of updates.
 pub struct ListRefresher {
-    proofs: Arc<IdentityProofs>,
+    proofs: Arc<IdentityVerifier>,
     from: ListSource,
     clock: Clock,
     planned: Vec<PlannedUpdate>,
@@ -229,7 +229,7 @@ pub struct ListRefresher {
 
 /// When a list is to be updated.
 struct PlannedUpdate {
-    list: ListIndex,
+    list: ListId,
     due_at: Timestamp,
     last_try: Timestamp,
     /// Failures in a row.
@@ -240,7 +240,7 @@ impl ListRefresher {
     /// Plans the updates of the lists in use. Known lists are due about a day after their last check,
     /// files and unknown lists at once.
     pub fn new(
-        proofs: Arc<IdentityProofs>,
+        proofs: Arc<IdentityVerifier>,
         settings: &IdentitySettings,
         clock: Clock,
     ) -> ListRefresher {
@@ -306,7 +306,7 @@ impl ListRefresher {
     /// Updates the due and the requested lists, or all, and plans their next updates.
     fn update_due(&mut self, all: bool) -> Vec<ListUpdate> {
         let now = self.clock.moment().now;
-        let wanted: Vec<ListIndex> = self
+        let wanted: Vec<ListId> = self
             .planned
             .iter()
             .filter(|due| all || due.due_at <= now || self.is_requested(due, now))
@@ -331,7 +331,7 @@ impl ListRefresher {
 
     /// Plans the next update of a list after this one (`None`: its thread panicked). Returns whether
     /// to log it: a failing file is read every minute, and logged once.
-    fn plan_next(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) -> bool {
+    fn plan_next(&mut self, list: ListId, update: Option<&ListUpdate>, now: Timestamp) -> bool {
         let is_file = matches!(self.from, ListSource::Directory(_));
         let Some(due) = self.planned.iter_mut().find(|due| due.list == list) else {
             return false;
@@ -350,7 +350,7 @@ impl ListRefresher {
 }
 
 /// A duration between 0.9 and 1.1 of this one, so that instances do not ask servers at once.
-fn jittered(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
+fn jittered(random: &RandomState, list: ListId, time: Duration) -> Duration {
     let part = (random.hash_one(list) % 1_000) as f64 / 5_000.0;
     time.mul_f64(0.9 + part)
 }
@@ -398,7 +398,7 @@ fn log_updates(updates: &[ListUpdate]) {
 #[cfg(test)]
 mod tests {
     use super::{RandomState, jittered, list_file_name};
-    use crate::identity::ListIndex;
+    use crate::identity::ListId;
     use std::time::Duration;
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
     fn lists_are_due_at_different_times() {
         let random = RandomState::new();
         let times: std::collections::BTreeSet<Duration> = (0..50)
-            .map(|list| jittered(&random, ListIndex(list), Duration::from_secs(1_000)))
+            .map(|list| jittered(&random, ListId(list), Duration::from_secs(1_000)))
             .collect();
         assert!(times.len() > 20);
         assert!(

@@ -1,4 +1,4 @@
-//! [`SignatureReplays`]: a bounded table of the signatures (Web Bot Auth) that came with requests.
+//! [`SignatureReplayCache`]: a bounded table of the signatures (Web Bot Auth) that came with requests.
 //! Until a signature expires it counts only for the address that used it first, because another
 //! client may have copied it.
 
@@ -23,9 +23,9 @@ impl Expires for SignatureUse {
 
 /// The first use of each signature.
 #[derive(Debug, Default)]
-pub struct SignatureReplays(BoundedTable<SignatureUse>);
+pub struct SignatureReplayCache(BoundedTable<SignatureUse>);
 
-impl SignatureReplays {
+impl SignatureReplayCache {
     /// Whether no other address has used a signature that has not expired. `signature` is the decoded
     /// value: its field can be written in many ways.
     pub fn is_first_use(&self, signature: &[u8], address: IpAddr, now: Timestamp) -> bool {
@@ -57,13 +57,13 @@ impl SignatureReplays {
 
 #[cfg(test)]
 mod tests {
-    use super::SignatureReplays;
+    use super::SignatureReplayCache;
     use crate::time::Timestamp;
     use std::net::IpAddr;
 
     #[test]
     fn signature_counts_for_its_first_address() {
-        let replays = SignatureReplays::default();
+        let replays = SignatureReplayCache::default();
         let (one, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let is_first = |address, now| replays.is_first_use(b"signature", address, Timestamp(now));
         let remember = |address, now| {

@@ -4,7 +4,7 @@
 //! that looks them up, at most 16 at a time and twenty a second.
 
 use super::names::{CrawlerHostNames, DnsQueue};
-use super::{IdentityProofs, RegistryMeans};
+use super::{IdentityVerifier, RegistryProofMeans};
 use crate::clock::Clock;
 use crate::dns::{DnsAnswer, DnsResolver};
 use crate::telemetry::Metrics;
@@ -58,7 +58,7 @@ impl DnsQueryStep {
 pub async fn confirm_address(
     dns: &DnsResolver,
     address: IpAddr,
-    means: &RegistryMeans,
+    means: &RegistryProofMeans,
     on_step: &mut (dyn FnMut(DnsQueryStep) + Send),
 ) -> DnsConfirmation {
     let began = Instant::now();
@@ -140,7 +140,7 @@ pub fn lookup_queue() -> (DnsQueue, Receiver<IpAddr>) {
 /// # Errors
 /// The thread or its runtime cannot be started.
 pub fn start_lookups(
-    proofs: Arc<IdentityProofs>,
+    proofs: Arc<IdentityVerifier>,
     servers: Vec<SocketAddr>,
     mut queue: Receiver<IpAddr>,
     clock: Clock,

@@ -5,7 +5,7 @@
 use super::keys::PublicKey;
 use super::signed::SignatureProblem::{self, *};
 use super::signed::{SignedRequest, VerifiedSignature};
-use super::{IdentityClaim, IdentityEffects, IdentityProofs, PresentedSignature, ProofMeans};
+use super::{IdentityClaim, IdentityEffects, IdentityVerifier, ProofMeans, VerifiedSignatureUse};
 use crate::heads::SignatureFields;
 use crate::record::SignatureProof;
 use crate::time::Timestamp;
@@ -41,7 +41,7 @@ impl SignatureProblem {
     }
 }
 
-impl IdentityProofs {
+impl IdentityVerifier {
     /// Checks the signature of a request by the keys of the crawler's agent. `effects` gets a good one
     /// that no other address has used, or the key directory of an unknown key.
     ///
@@ -71,7 +71,7 @@ impl IdentityProofs {
         if !self.replays.is_first_use(&signature.bytes, address, now) {
             return Err(Some(Copied));
         }
-        effects.signature = Some(PresentedSignature {
+        effects.signature = Some(VerifiedSignatureUse {
             signature,
             address,
             expires,

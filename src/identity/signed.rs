@@ -75,7 +75,7 @@ pub enum SignatureProblem {
     HostNotCovered,
     #[strum(serialize = "the signature does not match the request")]
     Mismatch,
-    /// Found by [`super::IdentityProofs`] alone: the signature is good, and may be a copy.
+    /// Found by [`super::IdentityVerifier`] alone: the signature is good, and may be a copy.
     #[strum(serialize = "another address has shown the same signature")]
     Copied,
 }

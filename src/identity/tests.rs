@@ -19,7 +19,7 @@ const OUTSIDE: &str = "203.0.113.7";
 
 /// Proofs with a queue of DNS queries, which the test answers.
 struct DnsWorld {
-    proofs: IdentityProofs,
+    proofs: IdentityVerifier,
     asked: Arc<Mutex<Vec<IpAddr>>>,
     room: usize,
 }
@@ -36,7 +36,7 @@ fn dns_world(room: usize) -> DnsWorld {
         has_room
     };
     let (store, remembered) = StateStore::in_memory_only();
-    let proofs = IdentityProofs::new(
+    let proofs = IdentityVerifier::new(
         Registry::builtin(),
         &remembered.facts,
         &store,
@@ -67,7 +67,7 @@ fn claim_from(id: &str, address: &str) -> IdentityClaim<'static> {
 
 /// The finding about a request that counts.
 fn evaluate_and_apply(
-    proofs: &IdentityProofs,
+    proofs: &IdentityVerifier,
     claimed: &IdentityClaim<'_>,
     now: Timestamp,
 ) -> IdentityFinding {
@@ -263,7 +263,7 @@ fn unknown_client_is_never_an_impostor_and_dns_is_not_asked() {
 #[test]
 fn visit_outside_the_list_is_suspected_without_dns() {
     let (store, remembered) = StateStore::in_memory_only();
-    let proofs = IdentityProofs::new(
+    let proofs = IdentityVerifier::new(
         Registry::builtin(),
         &remembered.facts,
         &store,
@@ -485,7 +485,7 @@ fn policy_networks_decide_alone_only_without_dns() {
         evaluate_and_apply(&asking.proofs, &outside, Timestamp(0)).identity,
         Identity::Pending
     );
-    let silent = IdentityProofs::policy_only(Registry::builtin());
+    let silent = IdentityVerifier::policy_only(Registry::builtin());
     let found = evaluate_and_apply(&silent, &outside, Timestamp(0));
     assert_eq!(
         (found.identity, found.proof),

@@ -163,7 +163,7 @@ pub fn line_order(line: &[u8]) -> LineOrder {
 }
 
 /// Whether `name: member` parses as a member for that bot.
-fn is_scope_of(name: &str, member: &str) -> bool {
+fn parses_as_bot_name(name: &str, member: &str) -> bool {
     split_bot_name(&format!("{name}: {member}")).0 == Some(name)
 }
 
@@ -246,7 +246,7 @@ fn format_line(scope: &TagScope, mut words: Vec<String>) -> String {
     let TagScope::Bot(name) = scope else {
         return words.join(", ");
     };
-    match words.iter().position(|word| is_scope_of(name, word)) {
+    match words.iter().position(|word| parses_as_bot_name(name, word)) {
         Some(place) => words[..=place].rotate_right(1),
         None => words.insert(0, Directive::All.to_string()),
     }

@@ -14,7 +14,7 @@ pub use recorder::{Recorder, RequestLogs, record_front_page_tags};
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{
-    IdentityClaim, IdentityEffects, IdentityFinding, IdentityProofs, SignedRequest,
+    IdentityClaim, IdentityEffects, IdentityFinding, IdentityVerifier, SignedRequest,
 };
 use crate::ledger::{BehaviourTables, HostUpdate, Ledger, ProxiedFetch, RateMode, list_key};
 use crate::policy::{SiteEntry, Snapshot};
@@ -22,9 +22,9 @@ use crate::record::{Judgement, RequestCopy, RequestRecord, SiteJudgement};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Claimant, Decision, DecisionScratch, Explanation,
-    HistoryBasis, Identity, IdentityDoubt, ProofKind, RequestFacts, RequestToJudge, ResponseFacts,
-    decide_for, explain_decision, explain_unclaimed, identity_by_policy,
+    Action, CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Explanation,
+    Identity, IdentityDoubt, ProofKind, RecentBehaviour, RequestFacts, RequestToJudge,
+    ResponseFacts, decide_for, explain_decision, explain_unclaimed, identity_by_policy,
 };
 use std::sync::Arc;
 use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
@@ -38,7 +38,7 @@ pub struct Judge {
     /// Which robots.txt was served to which crawler.
     pub ledger: Arc<Ledger>,
     /// The proofs of crawlers' identities, besides the networks of policies.
-    pub proofs: Arc<IdentityProofs>,
+    pub proofs: Arc<IdentityVerifier>,
     /// The recent behaviour of clients.
     pub behaviours: Arc<BehaviourTables>,
     /// Other instances in front of the same sites.
@@ -357,7 +357,7 @@ impl Judge {
         let now = input.facts.now;
         self.ledger
             .record_request(entry, input.facts.host, host_update, now);
-        if input.cached_versions.basis == HistoryBasis::PerhapsCached {
+        if input.cached_versions.basis == CachedVersionsBasis::PerhapsCached {
             self.ledger.record_perhaps_cached(input.facts.host, now);
         }
         self.proofs.apply(identity_effects, now);
@@ -402,7 +402,7 @@ impl Judge {
             let behaviour =
                 self.behaviours
                     .evaluate(&input, request.arrival.monotonic, RateMode::Check);
-            let behaviour = Behaviour {
+            let behaviour = RecentBehaviour {
                 trapped: false,
                 ..behaviour
             };

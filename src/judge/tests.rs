@@ -8,7 +8,7 @@ use crate::record::ProxyPath;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
-use crate::verdict::{Action, Kind, UnprovenHost};
+use crate::verdict::{Action, Kind, NonCountingHost};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn judge_with_policy(directory: &Path, policy: &str) -> World {
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(IdentityProofs::policy_only(registry));
+    let proofs = Arc::new(IdentityVerifier::policy_only(registry));
     let recorder = Recorder::new(Metrics::new(), Arc::default(), RequestLogs::off());
     let judge = Judge {
         sites,
@@ -369,8 +369,8 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
         let judged = judge_through(&world, BINGBOT, "/cart/1", proxies);
         (judged.decision.kind, judged.basis)
     };
-    let doubted = (Kind::Unproven, HistoryBasis::PerhapsCached);
-    let certain = (Kind::Violation, HistoryBasis::Observed);
+    let doubted = (Kind::Unproven, CachedVersionsBasis::PerhapsCached);
+    let certain = (Kind::Violation, CachedVersionsBasis::Observed);
     assert_eq!((found(near), found(None)), (doubted, certain));
     let now = world.clock.moment().now;
     let unproven = || {
@@ -380,9 +380,9 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
             .unproven_hosts(&world.judge.sites.snapshot(), now)
             .remove("shop")
     };
-    let doubt = UnprovenHost {
+    let doubt = NonCountingHost {
         host: "shop.example".into(),
-        history: HistoryBasis::PerhapsCached,
+        history: CachedVersionsBasis::PerhapsCached,
         until: None,
     };
     assert_eq!(unproven(), Some(vec![doubt]));
@@ -392,7 +392,11 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
     assert_eq!((found(near), found(other)), (doubted, doubted));
     assert_eq!(
         explain_cart(&world, 0),
-        (Kind::Unproven, Some(HistoryBasis::PerhapsCached), None)
+        (
+            Kind::Unproven,
+            Some(CachedVersionsBasis::PerhapsCached),
+            None
+        )
     );
     judge_through(&world, GPTBOT, "/robots.txt", near);
     assert_eq!(
@@ -404,7 +408,10 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
 }
 
 /// Explains a request of Bingbot for `/cart/1` without proxies: kind, history and end of the doubt.
-fn explain_cart(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Timestamp>) {
+fn explain_cart(
+    world: &World,
+    host: usize,
+) -> (Kind, Option<CachedVersionsBasis>, Option<Timestamp>) {
     let request = request(
         Step {
             host,
@@ -457,7 +464,11 @@ fn doubt_ends_at_the_same_time_everywhere() {
     assert_eq!(judged_at(0), Some((Kind::Unproven, Some(until))));
     assert_eq!(
         explain_cart(&world, 1),
-        (Kind::Unproven, Some(HistoryBasis::Unknown), Some(until))
+        (
+            Kind::Unproven,
+            Some(CachedVersionsBasis::Unknown),
+            Some(until)
+        )
     );
     let hosts = |now| {
         world
@@ -466,9 +477,9 @@ fn doubt_ends_at_the_same_time_everywhere() {
             .unproven_hosts(&world.judge.sites.snapshot(), now)
             .remove("shop")
     };
-    let doubt = UnprovenHost {
+    let doubt = NonCountingHost {
         host: "fresh.example".into(),
-        history: HistoryBasis::Unknown,
+        history: CachedVersionsBasis::Unknown,
         until: Some(until),
     };
     assert_eq!(hosts(start.now), Some(vec![doubt]));
@@ -485,8 +496,8 @@ fn doubt_ends_at_the_same_time_everywhere() {
 #[test]
 fn behind_cache_setting_ends_the_doubt() {
     for (setting, kind, basis) in [
-        ("no", Kind::Violation, HistoryBasis::Observed),
-        ("yes", Kind::Violation, HistoryBasis::Observed),
+        ("no", Kind::Violation, CachedVersionsBasis::Observed),
+        ("yes", Kind::Violation, CachedVersionsBasis::Observed),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
         let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";

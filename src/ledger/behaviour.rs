@@ -3,7 +3,7 @@
 //! certainly served the present robots.txt. [`BehaviourTables::evaluate`] looks up one request in
 //! all three.
 
-use super::cached_versions::RobotsCache;
+use super::cached_versions::CrawlerRobotsCache;
 use super::clock_steps::MAX_CLOCK_DRIFT;
 use super::crawl_rate::CrawlRateTransfer;
 use super::host_table::HostKey;
@@ -13,8 +13,8 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, self_given_name};
 use crate::policy::site::Site;
 use crate::verdict::{
-    Behaviour, Claimant, Identity, RequestFacts, RequestToJudge, behaviour_counts, claim_label,
-    crawl_delay,
+    Claimant, Identity, RecentBehaviour, RequestFacts, RequestToJudge, behaviour_counts,
+    claim_label, crawl_delay,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn with_current_fetch<T>(
         return None;
     }
     let key = site_host_key(&site.name, host)?;
-    let crawler = RobotsCache::for_claim(claim, registry, entry).name;
+    let crawler = CrawlerRobotsCache::for_claim(claim, registry, entry).name;
     Some(ask(ProvenFetch {
         key: &key,
         crawler,
@@ -161,9 +161,9 @@ impl BehaviourTables {
         case: &RequestToJudge<'_>,
         monotonic: Duration,
         rate: RateMode,
-    ) -> Behaviour {
+    ) -> RecentBehaviour {
         let Some(subject) = BehaviourSubject::from_case(case) else {
-            return Behaviour::default();
+            return RecentBehaviour::default();
         };
         let trapped = self.is_marked(&subject, monotonic);
         let was_served_current = self.was_served_current(case);
@@ -182,7 +182,7 @@ impl BehaviourTables {
                     .check_request(subject.rate_key()?, delay, monotonic)
             }
         });
-        Behaviour {
+        RecentBehaviour {
             too_fast,
             trapped,
             was_served_current,

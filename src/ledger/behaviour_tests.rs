@@ -6,13 +6,13 @@ use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::{
-    HostHistories, HostHistory, ParsedVersion, RobotsVersion, SiteEntry, Snapshot,
-    SupersededVersion,
+    ParsedRobotsVersion, PublicationHistories, PublicationHistory, RobotsVersionId, SiteEntry,
+    Snapshot, SupersededVersion,
 };
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity, Kind,
+    CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Identity, Kind,
     RequestFacts, RequestToJudge, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
@@ -296,7 +296,7 @@ fn next_process_keeps_crawl_rates_and_proven_fetches() {
     let fetch = ProvenFetch {
         key: b"shop",
         crawler: "bingbot",
-        version: RobotsVersion([7; 8]),
+        version: RobotsVersionId([7; 8]),
     };
     fetches.record(
         fetch,
@@ -583,7 +583,7 @@ crawlers:
 
 /// A version that another took the place of at the beginning.
 fn superseded_version(policy: String) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::parse(
+    let parsed = Arc::new(ParsedRobotsVersion::parse(
         site(&policy).robots_txt.body.clone(),
         Registry::builtin(),
     ));
@@ -651,9 +651,9 @@ impl BehaviourWorld {
             versions: &self.cached,
             cached,
             basis: if self.watched {
-                HistoryBasis::Observed
+                CachedVersionsBasis::Observed
             } else {
-                HistoryBasis::Unknown
+                CachedVersionsBasis::Unknown
             },
             has_version_in_force: true,
             ..CachedVersions::default()
@@ -1083,11 +1083,11 @@ fn verified_fetch_counts_for_every_address_of_the_crawler() {
     );
     assert!(!slow(&time, 3_000.0, "2001:db8:0:2::1"));
     // Where somebody else had its name when it was fetched, that was somebody else.
-    let history = HostHistory {
+    let history = PublicationHistory {
         identity_epoch: Timestamp(501),
-        ..HostHistory::new(Timestamp(0))
+        ..PublicationHistory::new(Timestamp(0))
     };
-    let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+    let histories = PublicationHistories::new(vec![(None, Arc::new(history))]);
     time.snapshot = time
         .snapshot
         .clone()
@@ -1100,7 +1100,7 @@ fn million_fetches_leave_the_fetch_table_bounded() {
     use super::proven_fetches::{ProvenFetch, ProvenFetches};
     let (shown, version) = (
         ProvenFetches::default(),
-        crate::policy::RobotsVersion([0; 8]),
+        crate::policy::RobotsVersionId([0; 8]),
     );
     let showing = ProvenFetch {
         key: b"shop\0shop.example",

@@ -1,14 +1,14 @@
 //! [`estimate_cached_versions`] computes which earlier versions of robots.txt a crawler may still
 //! have cached. It uses what the host published, and the versions that the crawler was served
-//! there. [`RobotsCache`] is the cache in which a crawler keeps robots.txt.
+//! there. [`CrawlerRobotsCache`] is the cache in which a crawler keeps robots.txt.
 
 use super::host::{ALL_CLIENTS, HostRecord, ServeHistory};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
-use crate::policy::host_history::PeerPublications;
+use crate::policy::publication_history::PeerPublications;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Claimant, HistoryBasis, select_versions, superseded_bits_since,
+    CachedVersions, CachedVersionsBasis, Claimant, select_versions, superseded_bits_since,
 };
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ const TOOLS: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share their served
 /// versions.
-pub struct RobotsCache<'a> {
+pub struct CrawlerRobotsCache<'a> {
     /// Its name.
     pub name: &'a str,
     /// The documented lifetime of a copy.
     max_age: Duration,
 }
 
-impl<'a> RobotsCache<'a> {
+impl<'a> CrawlerRobotsCache<'a> {
     /// The cache of a claimed crawler: its own by the registry or by the token of the policy, or
     /// the one that all unknown bots, all tools, or all other clients share. Only the registry
     /// documents a lifetime of copies; otherwise it is zero.
@@ -34,11 +34,11 @@ impl<'a> RobotsCache<'a> {
         claim: Claim,
         registry: &'a Registry,
         entry: &'a SiteEntry,
-    ) -> RobotsCache<'a> {
+    ) -> CrawlerRobotsCache<'a> {
         let name = match claim {
             Claim::Known(index) => {
                 let (name, max_age) = registry.robots_cache(index);
-                return RobotsCache { name, max_age };
+                return CrawlerRobotsCache { name, max_age };
             }
             Claim::PolicyToken(index) => entry
                 .site
@@ -50,7 +50,7 @@ impl<'a> RobotsCache<'a> {
             Claim::Tool => TOOLS,
             Claim::Visitor => ALL_CLIENTS,
         };
-        RobotsCache {
+        CrawlerRobotsCache {
             name,
             max_age: Duration::ZERO,
         }
@@ -59,7 +59,7 @@ impl<'a> RobotsCache<'a> {
 
 /// What limits the knowledge of served versions at a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ObservationLimits {
+pub struct ObservationCaveats {
     /// Seconds by which the clock was set, if the history does not include that yet.
     pub clock_set_by: Option<i64>,
     /// Whether every peer has reported the versions that it served up to the request.
@@ -72,10 +72,10 @@ pub struct ObservationLimits {
 /// force in that time. Versions that peers may have served without a report are added.
 pub fn estimate_cached_versions<'a>(
     claimant: Claimant<'a>,
-    cache: RobotsCache<'_>,
+    cache: CrawlerRobotsCache<'_>,
     host: &HostRecord,
     now: Timestamp,
-    known: ObservationLimits,
+    known: ObservationCaveats,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
     let set_forward = known.clock_set_by.and_then(|by| u64::try_from(by).ok());
@@ -93,11 +93,11 @@ pub fn estimate_cached_versions<'a>(
     let is_observed = unseen_until < cached_since;
     // If the operator declared what was served before crawlgate, all possible copies are known.
     let basis = if is_observed {
-        HistoryBasis::Observed
+        CachedVersionsBasis::Observed
     } else if is_observed_for && history.is_declared {
-        HistoryBasis::Declared
+        CachedVersionsBasis::Declared
     } else {
-        HistoryBasis::Unknown
+        CachedVersionsBasis::Unknown
     };
     let is_behind_cache = entry.site.behind_cache.is_some();
     let mut found = CacheEstimate {
@@ -105,7 +105,7 @@ pub fn estimate_cached_versions<'a>(
         cached: 0,
         may_be_unknown: false,
         was_served: is_behind_cache,
-        last_other_served: (basis == HistoryBasis::Unknown).then_some(unseen_until),
+        last_other_served: (basis == CachedVersionsBasis::Unknown).then_some(unseen_until),
     };
     // Behind a cache it is unknown which crawler was served which version.
     if !is_observed || is_behind_cache {
@@ -212,7 +212,11 @@ impl CacheEstimate {
 
 /// Whether the crawler itself was served the version in force, since the identity epoch. False
 /// behind a cache, and for unknown bots and tools, which share a name.
-fn has_version_in_force(claimant: Claimant<'_>, cache: RobotsCache<'_>, host: &HostRecord) -> bool {
+fn has_version_in_force(
+    claimant: Claimant<'_>,
+    cache: CrawlerRobotsCache<'_>,
+    host: &HostRecord,
+) -> bool {
     let Claimant { entry, history, .. } = claimant;
     let is_alone =
         cache.name != OTHER_BOTS && cache.name != TOOLS && entry.site.behind_cache.is_none();

@@ -7,7 +7,7 @@
 
 use super::proxy_paths::ProxyPathStates;
 use crate::facts::{self, Fact, HostObservation, StoredFacts, UncachedPath};
-use crate::policy::{HostHistory, RobotsVersion, SiteEntry};
+use crate::policy::{PublicationHistory, RobotsVersionId, SiteEntry};
 use crate::publications::PublishedRobots;
 use crate::record::ProxyPath;
 use crate::time::Timestamp;
@@ -34,7 +34,7 @@ const EVERY_CRAWLER: &str = "";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastServed {
     /// The version.
-    pub version: RobotsVersion,
+    pub version: RobotsVersionId,
     /// When it, or a 304 for it, was last sent completely.
     pub at: Timestamp,
 }
@@ -54,14 +54,14 @@ pub struct ServeChange {
     /// Whether the version or its last time changed.
     pub is_new: bool,
     /// The version that was dropped.
-    pub dropped: Option<RobotsVersion>,
+    pub dropped: Option<RobotsVersionId>,
 }
 
 impl ServeHistory {
     /// Records that a version was served at `at`. An earlier time than the known one changes
     /// nothing. Beyond `MAX_VERSIONS` the version that was served longest ago is dropped, and its
     /// time is kept in `lost`.
-    pub fn add(&mut self, version: RobotsVersion, at: Timestamp) -> ServeChange {
+    pub fn add(&mut self, version: RobotsVersionId, at: Timestamp) -> ServeChange {
         let mut added = ServeChange {
             is_new: true,
             dropped: None,
@@ -221,7 +221,7 @@ impl HostRecord {
     /// Since when the host is observed at its present site: the later of its start and of its move
     /// to the site by the history, because a crash may have kept the move from the state store. A
     /// host that is observed since `SINCE_BEGINNING` was at no site before.
-    pub fn observed_since(&self, history: &HostHistory) -> Timestamp {
+    pub fn observed_since(&self, history: &PublicationHistory) -> Timestamp {
         let since = self.observation_start();
         if since == HostRecord::SINCE_BEGINNING {
             since
@@ -395,7 +395,7 @@ pub fn removal_facts(name: &str, host: &HostRecord, at: Timestamp) -> Vec<Fact> 
 pub fn serve_change_facts(
     name: &str,
     crawler: &str,
-    version: RobotsVersion,
+    version: RobotsVersionId,
     added: ServeChange,
     after: &ServeHistory,
 ) -> Vec<Fact> {

@@ -14,7 +14,7 @@ use super::proxy_paths::ProxyPathStates;
 use crate::bounded::{PrehashedKeys, SHARDS};
 use crate::facts::{AnyFact, Fact, FactSubscribers};
 use crate::locks::{read, write};
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use ahash::RandomState;
@@ -123,7 +123,7 @@ impl HostTable {
         &self,
         key: &[u8],
         names: [&str; 2],
-        version: RobotsVersion,
+        version: RobotsVersionId,
         now: Timestamp,
         new: impl FnOnce() -> HostRecord,
     ) {
@@ -267,7 +267,7 @@ impl HostTable {
     /// written to the state store.
     pub fn record_served_to_all(
         &self,
-        versions_of: impl Fn(&[u8]) -> Vec<RobotsVersion>,
+        versions_of: impl Fn(&[u8]) -> Vec<RobotsVersionId>,
         now: Timestamp,
     ) {
         for shard in &self.shards {

@@ -48,8 +48,10 @@ use crate::policy::{SiteEntry, Snapshot};
 use crate::record::ProxyPath;
 use crate::state::{RestoredState, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, HistoryBasis, UnprovenHost, superseded_bits_since};
-use cached_versions::{ObservationLimits, RobotsCache, estimate_cached_versions};
+use crate::verdict::{
+    CachedVersions, CachedVersionsBasis, Claimant, NonCountingHost, superseded_bits_since,
+};
+use cached_versions::{CrawlerRobotsCache, ObservationCaveats, estimate_cached_versions};
 use clock_steps::ClockStepDetector;
 use host::{ALL_CLIENTS, HostOwner, HostRecord, restore_hosts};
 use host_table::{HostTable, TableBounds, host_key, key_text};
@@ -226,11 +228,11 @@ impl Ledger {
                 Unchanged,
             );
         };
-        let cache = RobotsCache::for_claim(claimant.claim, registry, entry);
+        let cache = CrawlerRobotsCache::for_claim(claimant.claim, registry, entry);
         // This process does not know what the next one has served.
         let peers_unknown =
             locks::read(&self.successor).is_some() || self.peers_unknown.load(Relaxed);
-        let known = ObservationLimits {
+        let known = ObservationCaveats {
             clock_set_by: self
                 .clock
                 .detect_step(moment)
@@ -294,7 +296,7 @@ impl Ledger {
         now: Timestamp,
     ) {
         let Some(key) = host_key(host) else { return };
-        let crawler = RobotsCache::for_claim(claim, registry, entry).name;
+        let crawler = CrawlerRobotsCache::for_claim(claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
         // Held to the end, so that a hand-over waits for this record and stores it.
         let _successor = locks::read(&self.successor);
@@ -327,7 +329,7 @@ impl Ledger {
             return;
         }
         let Some(key) = host_key(host) else { return };
-        let crawler = RobotsCache::for_claim(fetch.claim, registry, entry).name;
+        let crawler = CrawlerRobotsCache::for_claim(fetch.claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
         let max_age = entry.site.policy.robots.max_age.value;
         self.hosts.record_fetch_path(&key, now, |paths| {
@@ -366,8 +368,8 @@ impl Ledger {
         &self,
         snapshot: &Snapshot,
         now: Timestamp,
-    ) -> BTreeMap<String, Vec<UnprovenHost>> {
-        let mut hosts: BTreeMap<String, Vec<UnprovenHost>> = BTreeMap::new();
+    ) -> BTreeMap<String, Vec<NonCountingHost>> {
+        let mut hosts: BTreeMap<String, Vec<NonCountingHost>> = BTreeMap::new();
         self.hosts.for_each(|key, host| {
             let Some(entry) = find_site(snapshot, key) else {
                 return;
@@ -380,14 +382,14 @@ impl Ledger {
             );
             let (history, until) = if host.is_perhaps_cached(now) && entry.site.perhaps_behind_cache
             {
-                (HistoryBasis::PerhapsCached, None)
+                (CachedVersionsBasis::PerhapsCached, None)
             } else if host.is_observed_for(entry, now) && !history.is_declared && until >= now {
-                (HistoryBasis::Unknown, Some(until))
+                (CachedVersionsBasis::Unknown, Some(until))
             } else {
                 return;
             };
             let of_site = hosts.entry(entry.site.name.clone()).or_default();
-            of_site.push(UnprovenHost {
+            of_site.push(NonCountingHost {
                 host: key_text(key),
                 history,
                 until,

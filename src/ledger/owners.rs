@@ -4,7 +4,7 @@
 
 use super::host::HostOwner;
 use crate::policy::site::split_host_port;
-use crate::policy::{RobotsVersion, SiteEntry, Snapshot};
+use crate::policy::{RobotsVersionId, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 
 /// Finds the site that has the host in this snapshot.
@@ -40,7 +40,7 @@ pub fn find_owner(snapshot: &Snapshot, host: &[u8]) -> HostOwner {
 }
 
 /// The versions that were in force on a host at `since` or later, the present one last.
-pub fn versions_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<RobotsVersion> {
+pub fn versions_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<RobotsVersionId> {
     let superseded = snapshot
         .history(host)
         .superseded

@@ -10,7 +10,7 @@ use super::owners::{find_site, versions_since};
 use super::{Ledger, NO_OVERLAP};
 use crate::facts::{Fact, FactSubscriber, HostObservation, ServedVersion};
 use crate::locks;
-use crate::policy::{RobotsVersion, Snapshot};
+use crate::policy::{RobotsVersionId, Snapshot};
 use crate::publications::PublishedRobots;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Ledger {
 }
 
 /// The fact that a crawler was served a version on the host with this key.
-pub fn served_fact(key: &[u8], crawler: &str, version: RobotsVersion, at: Timestamp) -> Fact {
+pub fn served_fact(key: &[u8], crawler: &str, version: RobotsVersionId, at: Timestamp) -> Fact {
     let received = PublishedRobots::Version(version);
     Fact::set(at, served_version(&key_text(key), crawler, received))
 }

@@ -7,7 +7,7 @@
 use super::host_table::{HostKey, host_key};
 use super::marked_clients::client_network;
 use crate::bounded::{BoundedTable, Expires, HashSeed};
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;
 use crate::verdict::Identity;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct ProvenFetch<'a> {
     /// The name of the crawler's cache.
     pub crawler: &'a str,
     /// The version.
-    pub version: RobotsVersion,
+    pub version: RobotsVersionId,
 }
 
 /// Builds a key of the site and the host, with a zero byte between them. The site is a part,

@@ -7,7 +7,7 @@
 //! - not cached: two different crawlers were served the same version within one `max_age`. A cache
 //!   would have answered the second. This is stored with the host.
 
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::record::ProxyPath;
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct ProxyPathState {
 #[derive(Debug)]
 struct LastFetch {
     crawler: Box<str>,
-    version: RobotsVersion,
+    version: RobotsVersionId,
     at: Timestamp,
 }
 
@@ -64,7 +64,7 @@ impl ProxyPathStates {
         &mut self,
         path: ProxyPath,
         crawler: &str,
-        version: RobotsVersion,
+        version: RobotsVersionId,
         max_age: Duration,
         at: Timestamp,
     ) -> bool {
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
     use std::net::IpAddr;
 
-    const V1: RobotsVersion = RobotsVersion([1; 8]);
-    const V2: RobotsVersion = RobotsVersion([2; 8]);
+    const V1: RobotsVersionId = RobotsVersionId([1; 8]);
+    const V2: RobotsVersionId = RobotsVersionId([2; 8]);
     const HOUR: Duration = Duration::from_secs(3_600);
 
     fn path(last: u8) -> ProxyPath {

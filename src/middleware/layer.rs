@@ -7,18 +7,20 @@ use super::state::{GateState, PeerAddress};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::facts::StoredFacts;
-use crate::identity::IdentityProofs;
+use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::printable::printable_path;
 use crate::requests::{RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
-use crate::settings::{AccessFormat, AddressDetail, ClientAddress, EventSettings, LogDestination};
+use crate::settings::{
+    AccessFormat, AddressDetail, ClientAddressField, EventSettings, LogDestination,
+};
 use crate::sites::policy_directory::list_policies;
-use crate::sites::{InitialOrigins, SiteOptions};
+use crate::sites::{InitialOriginRobots, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, EventLog};
-use crate::upkeep::{Instance, InstanceParts, InstanceUpkeep, UpkeepThreads};
+use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep, UpkeepThreads};
 use http::{Extensions, HeaderName};
 use ipnet::IpNet;
 use std::error::Error;
@@ -54,7 +56,7 @@ impl GateLayer {
             state: None,
             peer: None,
             trusted_proxies: Vec::new(),
-            client_address: ClientAddress::default(),
+            client_address: ClientAddressField::default(),
             robots_txt: Vec::new(),
             access_log: None,
             event_log: None,
@@ -139,7 +141,7 @@ pub struct GateBuilder {
     state: Option<PathBuf>,
     peer: Option<PeerAddress>,
     trusted_proxies: Vec<IpNet>,
-    client_address: ClientAddress,
+    client_address: ClientAddressField,
     robots_txt: Vec<u8>,
     access_log: Option<PathBuf>,
     event_log: Option<PathBuf>,
@@ -223,7 +225,7 @@ impl GateBuilder {
 
     /// The field in which trusted proxies name the client. Exactly this field counts.
     pub fn client_address(mut self, field: HeaderName) -> GateBuilder {
-        self.client_address = ClientAddress(field);
+        self.client_address = ClientAddressField(field);
         self
     }
 
@@ -281,7 +283,7 @@ impl GateBuilder {
             OWN_ROBOTS_TXT,
             self.robots_txt.clone(),
         ));
-        let parts = InstanceParts {
+        let parts = InstanceInputs {
             clock,
             store: &store,
             restored: &remembered,
@@ -289,14 +291,14 @@ impl GateBuilder {
                 policies: self.policies.clone(),
                 strict: false,
                 may_be_missing: false,
-                origins: InitialOrigins {
+                origins: InitialOriginRobots {
                     for_every_site: Some(file),
-                    ..InitialOrigins::default()
+                    ..InitialOriginRobots::default()
                 },
                 published_proof: false,
             },
             new_hosts: Vec::new(),
-            proofs: Arc::new(IdentityProofs::policy_only(Registry::builtin())),
+            proofs: Arc::new(IdentityVerifier::policy_only(Registry::builtin())),
             logs: self.logs()?,
             passed: None,
         };

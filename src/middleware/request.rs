@@ -5,7 +5,7 @@
 use super::pages::PageRewrite;
 use super::state::GateState;
 use crate::answers::Answer;
-use crate::forwarding::{Peer, is_trusted};
+use crate::forwarding::{ConnectionPeer, is_trusted};
 use crate::heads::{X_ROBOTS_TAG, http_version};
 use crate::record::RequestRecord;
 use crate::requests::{
@@ -84,10 +84,10 @@ impl GateRequest {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
-        let connection = ConnectionFacts::cleartext(Peer {
+        let connection = ConnectionFacts::cleartext(ConnectionPeer {
             address,
             is_trusted,
-            ..Peer::default()
+            ..ConnectionPeer::default()
         });
         let authority = head.uri.authority().map(Authority::as_str);
         let request = HeaderMapHead::new(
@@ -131,7 +131,7 @@ impl GateRequest {
                 );
             }
             ticket
-                .head_writer(ConnectionFacts::cleartext(Peer::default()))
+                .head_writer(ConnectionFacts::cleartext(ConnectionPeer::default()))
                 .write_request_in_process(&mut head.headers);
         }
         self.insert_crawler(&mut head.extensions);
@@ -178,7 +178,7 @@ impl GateRequest {
                 .page
                 .adapt_head(&mut head.headers, head.status, decision, &entry.site);
             ticket
-                .head_writer(ConnectionFacts::cleartext(Peer::default()))
+                .head_writer(ConnectionFacts::cleartext(ConnectionPeer::default()))
                 .write_response(&mut head.headers, head.status, None);
             self.page.start(&head.headers);
             self.count_page(end);

@@ -30,7 +30,7 @@ impl Drop for GateState {
     /// Ends the gate: stops its threads, writes the logs out, and closes the state.
     fn drop(&mut self) {
         if let Some(threads) = self.threads.take() {
-            threads.close();
+            threads.stop_and_flush();
         }
         self.upkeep.instance.access.flush(FLUSH_TIMEOUT);
         self.upkeep.instance.events.flush(FLUSH_TIMEOUT);

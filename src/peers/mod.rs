@@ -8,7 +8,7 @@ mod member;
 
 pub use member::{LogPosition, Member, MemberState, StoreIdentity};
 
-use crate::state::history::{PeerCounts, PeriodLength};
+use crate::state::history::{PeerPeriodCounts, PeriodLength};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -41,7 +41,11 @@ pub trait Peers: Send + Sync {
     ///
     /// # Errors
     /// The shared store does not answer.
-    fn counts(&self, step: PeriodLength, from: Timestamp) -> Result<Vec<PeerCounts>, CountsError>;
+    fn counts(
+        &self,
+        step: PeriodLength,
+        from: Timestamp,
+    ) -> Result<Vec<PeerPeriodCounts>, CountsError>;
 }
 
 /// Why there are no counts of peers.

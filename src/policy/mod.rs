@@ -13,25 +13,27 @@ pub mod site;
 mod agent_names;
 mod compile;
 pub(crate) mod decode;
-pub mod host_history;
 pub mod import;
 pub mod included;
 pub mod lint;
 pub mod origin;
-mod parsed_version;
+mod parsed_robots_version;
 pub mod planned_pause;
+pub mod publication_history;
 mod regular_expression;
 pub mod retire;
 mod signal_lines;
 
 pub use compile::{compile, compile_with_origin};
 pub use decode::read;
-#[cfg(feature = "internals")]
-pub use host_history::HostHistories;
-pub use host_history::HostHistory;
 pub use included::IncludedFiles;
 pub use model::{Kind, Policy, Verdict};
-pub use site::{ParsedVersion, RobotsVersion, Site, SiteEntry, Snapshot, SupersededVersion};
+#[cfg(feature = "internals")]
+pub use publication_history::PublicationHistories;
+pub use publication_history::PublicationHistory;
+pub use site::{
+    ParsedRobotsVersion, RobotsVersionId, Site, SiteEntry, Snapshot, SupersededVersion,
+};
 
 /// The JSON Schema of a policy, for editors. It accepts what [`read`] accepts, except a bare `true`
 /// or `false` as a name.

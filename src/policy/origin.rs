@@ -1,5 +1,5 @@
 //! [`OriginRobotsTxt`]: crawlgate's copy of the robots.txt that the origin (the web server behind
-//! crawlgate) serves itself. A policy can be merged with it. [`OriginAvailability`] tells the
+//! crawlgate) serves itself. A policy can be merged with it. [`OriginRobotsAvailability`] tells the
 //! compiler whether there is a copy, and [`OriginCopyState`] is its state in metrics and status.
 
 use crate::robots::RobotsFile;
@@ -60,7 +60,7 @@ impl OriginRobotsTxt {
 
 /// Whether a policy is compiled with a copy of the origin's robots.txt.
 #[derive(Clone, Debug, Default)]
-pub enum OriginAvailability {
+pub enum OriginRobotsAvailability {
     /// There is no copy: the policy is compiled alone.
     #[default]
     Missing,
@@ -73,12 +73,12 @@ pub enum OriginAvailability {
     Available(Arc<OriginRobotsTxt>),
 }
 
-impl OriginAvailability {
+impl OriginRobotsAvailability {
     /// The copy, if there is one.
     pub fn file(&self) -> Option<&Arc<OriginRobotsTxt>> {
         match self {
-            OriginAvailability::Available(file) => Some(file),
-            OriginAvailability::Missing | OriginAvailability::Awaited { .. } => None,
+            OriginRobotsAvailability::Available(file) => Some(file),
+            OriginRobotsAvailability::Missing | OriginRobotsAvailability::Awaited { .. } => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! with the origin's own lines. Some tests are about retired paths, whose pages first get `noindex`
 //! and are disallowed later.
 
-use super::origin::OriginAvailability;
+use super::origin::OriginRobotsAvailability;
 use super::retire::RetireStage;
 use super::site::{SelectedRules, Site, TagHeaderEdit, combine_with_origin};
 use super::{compile_with_origin, read};
@@ -22,7 +22,7 @@ fn compile_at(text: &str, moment: &str) -> Site {
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
     compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Missing,
+        &OriginRobotsAvailability::Missing,
         Registry::builtin(),
         Timestamp::parse(moment).expect("a moment"),
     )

@@ -7,12 +7,12 @@
 //! nothing. Only [`PublicationLog::record`] changes that.
 
 use super::records::{
-    CurrentSite, DeclaredPreviousRobots, LogChange, LogGaps, LogSpan, Publication, PublishedRobots,
-    RETENTION, Tenure,
+    ChangePoint, ChangeSpan, CurrentSite, DeclaredPreviousRobots, LogGaps, Publication,
+    PublishedRobots, RETENTION, Tenure,
 };
-use crate::policy::RobotsVersion;
-use crate::policy::host_history::{ClockJump, HostHistory, UnavailableSpan, minus};
+use crate::policy::RobotsVersionId;
 use crate::policy::model::HostPattern;
+use crate::policy::publication_history::{ClockJump, PublicationHistory, UnavailableSpan, minus};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct PublicationLog {
     /// What each site published, the earliest first.
     pub publications: Vec<Publication>,
     /// The version that the operator declares for the time before crawlgate, by site.
-    pub declared: BTreeMap<String, RobotsVersion>,
+    pub declared: BTreeMap<String, RobotsVersionId>,
     /// The times that are not completely known.
     pub gaps: LogGaps,
     /// When the clock was set forward, the latest first.
@@ -46,7 +46,7 @@ impl PublicationLog {
     /// times later than `now` to `now`, and removes records that are too old or too many.
     pub fn record(&mut self, current: &[CurrentSite<'_>], now: Timestamp) -> bool {
         self.clamp_to(now);
-        let change = LogChange {
+        let change = ChangePoint {
             number: self.next_number,
             at: now,
         };
@@ -70,7 +70,7 @@ impl PublicationLog {
     pub fn from_stored(
         mut tenures: Vec<Tenure>,
         mut publications: Vec<Publication>,
-        declared: BTreeMap<String, RobotsVersion>,
+        declared: BTreeMap<String, RobotsVersionId>,
         gaps: LogGaps,
         mut jumps: Vec<ClockJump>,
     ) -> PublicationLog {
@@ -197,7 +197,7 @@ impl PublicationLog {
     }
 
     /// The versions that were published at this moment or later, and all that operators declare.
-    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<RobotsVersion> {
+    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<RobotsVersionId> {
         let published = self
             .publications
             .iter()
@@ -212,15 +212,15 @@ impl PublicationLog {
     }
 
     /// The earliest moment at which a crawler can have been served a copy that may still be used:
-    /// see [`HostHistory::cached_since`], as if every 503 had been everywhere.
+    /// see [`PublicationHistory::cached_since`], as if every 503 had been everywhere.
     pub fn cached_since(&self, max_cache_time: Duration, now: Timestamp) -> Timestamp {
-        let mut history = HostHistory {
+        let mut history = PublicationHistory {
             jumps: self.jumps.clone(),
-            ..HostHistory::new(now)
+            ..PublicationHistory::new(now)
         };
         for publication in self.publications.iter().rev() {
             if publication.published.was_unavailable() {
-                let LogSpan { since, until } = publication.span;
+                let ChangeSpan { since, until } = publication.span;
                 history.unavailable.push(UnavailableSpan {
                     since: since.at,
                     until: until.map(|until| until.at),
@@ -243,7 +243,7 @@ impl PublicationLog {
 
     /// Ends the open publications of sites that are gone or publish something else now, and begins
     /// new ones. Returns whether anything changed.
-    fn record_publications(&mut self, current: &[CurrentSite<'_>], change: LogChange) -> bool {
+    fn record_publications(&mut self, current: &[CurrentSite<'_>], change: ChangePoint) -> bool {
         let mut wanted: HashMap<&str, &CurrentSite<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
         let mut changed = false;
@@ -270,7 +270,7 @@ impl PublicationLog {
                 published: site.published,
                 identities: site.identities,
                 has_page_tags: site.has_page_tags,
-                span: LogSpan {
+                span: ChangeSpan {
                     since: change,
                     until: None,
                 },
@@ -283,7 +283,7 @@ impl PublicationLog {
 
     /// Ends the open tenures of hosts that have another site now or none, and begins new ones in
     /// the order of their patterns. Returns whether anything changed.
-    fn record_tenures(&mut self, current: &[CurrentSite<'_>], change: LogChange) -> bool {
+    fn record_tenures(&mut self, current: &[CurrentSite<'_>], change: ChangePoint) -> bool {
         let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
         for CurrentSite { site, hosts, .. } in current {
             // Of two sites with the same host the first has it, as requests see it.
@@ -309,7 +309,7 @@ impl PublicationLog {
         let new = wanted.into_iter().map(|(pattern, site)| Tenure {
             pattern: pattern.cloned(),
             site: site.to_owned(),
-            span: LogSpan {
+            span: ChangeSpan {
                 since: change,
                 until: None,
             },

@@ -1,7 +1,7 @@
 //! The history of robots.txt: which file was in force on which host, and when. crawlgate needs this
 //! history because a crawler may still obey an older robots.txt from its cache. [`PublicationLog`]
 //! records which site had which hosts and what each site published, and computes from both the
-//! [`HostHistory`](crate::policy::HostHistory) of every host pattern. [`VersionStore`] keeps the
+//! [`PublicationHistory`](crate::policy::PublicationHistory) of every host pattern. [`VersionStore`] keeps the
 //! bytes of each robots.txt and parses them when a request needs them.
 //!
 //! This module reads no clock: `now` is an argument.
@@ -14,7 +14,7 @@ mod versions;
 pub use log::{PublicationLog, next_change_number, pattern_covers};
 pub use records::*;
 pub use timeline::HistoryHorizon;
-pub use versions::{PeerLogs, VersionFile, VersionStore};
+pub use versions::{PeerPublicationLogs, VersionFile, VersionStore};
 
 #[cfg(test)]
 mod tests;

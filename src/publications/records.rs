@@ -3,7 +3,7 @@
 //! ([`Publication`]), and for which times the log is incomplete ([`LogGaps`]). A [`CurrentSite`] is
 //! a site as it comes into force, to be added to the log.
 
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) const RETENTION: Duration = Duration::from_secs(31 * 86_400);
 /// A change of what is published. Changes are ordered by their number: two of them may happen
 /// within a second, and the clock may be set back between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogChange {
+pub struct ChangePoint {
     /// Its place among all changes.
     pub number: u64,
     /// When it was made.
@@ -24,14 +24,14 @@ pub struct LogChange {
 
 /// The time from one change to another. Without an end it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSpan {
+pub struct ChangeSpan {
     /// The change that began it.
-    pub since: LogChange,
+    pub since: ChangePoint,
     /// The change that ended it.
-    pub until: Option<LogChange>,
+    pub until: Option<ChangePoint>,
 }
 
-impl LogSpan {
+impl ChangeSpan {
     /// The number of the change that ended it; the largest number while it is open.
     pub fn end(&self) -> u64 {
         self.until.map_or(u64::MAX, |until| until.number)
@@ -58,7 +58,7 @@ impl LogSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishedRobots {
     /// These bytes.
-    Version(RobotsVersion),
+    Version(RobotsVersionId),
     /// 503, without a robots.txt.
     Unavailable,
     /// Unknown bytes, which may have allowed anything.
@@ -69,7 +69,7 @@ pub enum PublishedRobots {
 
 impl PublishedRobots {
     /// The version, if it is known.
-    pub fn version(self) -> Option<RobotsVersion> {
+    pub fn version(self) -> Option<RobotsVersionId> {
         if let PublishedRobots::Version(version) = self {
             Some(version)
         } else {
@@ -94,7 +94,7 @@ pub struct Tenure {
     /// The site's name.
     pub site: String,
     /// The time.
-    pub span: LogSpan,
+    pub span: ChangeSpan,
 }
 
 /// The time for which a site published the same and told crawlers apart in the same way.
@@ -109,7 +109,7 @@ pub struct Publication {
     /// Whether the site had tags or metas for pages.
     pub has_page_tags: bool,
     /// The time.
-    pub span: LogSpan,
+    pub span: ChangeSpan,
     /// Until then an instance may have served it to any crawler without a record: it ended before
     /// it had reported what it served.
     pub unreported_until: Option<Timestamp>,
@@ -136,9 +136,9 @@ pub struct CurrentSite<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum DeclaredPreviousRobots {
     /// This version.
-    Version(RobotsVersion),
+    Version(RobotsVersionId),
     /// The first known version of the origin's own file; `None` until there is one.
-    Origin(Option<RobotsVersion>),
+    Origin(Option<RobotsVersionId>),
 }
 
 /// The ends of times that a log does not know completely.

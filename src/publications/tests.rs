@@ -3,10 +3,12 @@
 
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::policy::decode::parse_host;
-use crate::policy::host_history::{ClockJump, HostHistories, HostHistory, UnavailableSpan};
 use crate::policy::model::HostPattern;
+use crate::policy::publication_history::{
+    ClockJump, PublicationHistories, PublicationHistory, UnavailableSpan,
+};
 use crate::policy::site::HostIndex;
 use crate::time::Timestamp;
 use proptest::prelude::*;
@@ -21,7 +23,7 @@ fn robots_bytes(number: usize) -> Vec<u8> {
 }
 
 fn published_version(number: usize) -> PublishedRobots {
-    PublishedRobots::Version(RobotsVersion::from_body(&robots_bytes(number)))
+    PublishedRobots::Version(RobotsVersionId::from_body(&robots_bytes(number)))
 }
 
 /// A site: its name, its hosts, what it publishes.
@@ -39,7 +41,7 @@ impl TestLog {
         let mut versions = VersionStore::default();
         for number in 0..400 {
             versions.insert(
-                RobotsVersion::from_body(&robots_bytes(number)),
+                RobotsVersionId::from_body(&robots_bytes(number)),
                 robots_bytes(number).into(),
             );
         }
@@ -70,12 +72,12 @@ impl TestLog {
         self.log.record(&current.collect::<Vec<_>>(), Timestamp(at))
     }
 
-    fn histories(&mut self, now: i64) -> HostHistories {
+    fn histories(&mut self, now: i64) -> PublicationHistories {
         let horizon = HistoryHorizon {
             max_cache_time: WEEK,
             now: Timestamp(now),
         };
-        HostHistories::new(self.log.build_histories(
+        PublicationHistories::new(self.log.build_histories(
             &[],
             &mut self.versions,
             Registry::builtin(),
@@ -83,7 +85,7 @@ impl TestLog {
         ))
     }
 
-    fn superseded(&mut self, host: &str, now: i64) -> Vec<(RobotsVersion, i64)> {
+    fn superseded(&mut self, host: &str, now: i64) -> Vec<(RobotsVersionId, i64)> {
         let histories = self.histories(now);
         let superseded = &histories.get(host.as_bytes()).superseded;
         superseded
@@ -93,8 +95,8 @@ impl TestLog {
     }
 }
 
-fn version_id(number: usize) -> RobotsVersion {
-    RobotsVersion::from_body(&robots_bytes(number))
+fn version_id(number: usize) -> RobotsVersionId {
+    RobotsVersionId::from_body(&robots_bytes(number))
 }
 
 #[test]
@@ -422,7 +424,7 @@ fn declared_version_is_ignored_after_a_move_or_a_gap() {
 fn origin_file_is_declared_as_first_read() {
     let mut test_log = TestLog::new();
     let publish =
-        |test_log: &mut TestLog, at: i64, first: Option<RobotsVersion>, published: usize| {
+        |test_log: &mut TestLog, at: i64, first: Option<RobotsVersionId>, published: usize| {
             test_log.declared = Some(DeclaredPreviousRobots::Origin(first));
             test_log.record(
                 at,
@@ -579,7 +581,7 @@ proptest! {
                 Some((_, PublishedRobots::Version(version))) => Some(version),
                 _ => None,
             };
-            let until = |version: RobotsVersion| {
+            let until = |version: RobotsVersionId| {
                 let is = |seen: &Option<(&str, PublishedRobots)>| seen.is_some_and(|(_, seen)| seen == PublishedRobots::Version(version));
                 let (last, seen) = saw.iter().rev().find(|(_, seen)| is(seen))?;
                 // A span of the same site in which robots.txt answered 503 supersedes nothing.
@@ -587,10 +589,10 @@ proptest! {
                 let through = saw[last + 1..].iter().take_while(|(_, seen)| *seen == unavailable).count();
                 Some((last + 1 + through) as i64)
             };
-            let mut expected: Vec<(i64, RobotsVersion)> =
+            let mut expected: Vec<(i64, RobotsVersionId)> =
                 (1..5).map(version_id).filter(|id| Some(*id) != current).filter_map(|id| Some((until(id)?, id))).collect();
             expected.sort_unstable_by(|one, other| other.cmp(one));
-            let known: Vec<(i64, RobotsVersion)> =
+            let known: Vec<(i64, RobotsVersionId)> =
                 history.superseded.iter().map(|old| (old.superseded_at.0, old.parsed.version)).collect();
             prop_assert_eq!(&known, &expected, "{} of {:?}", host, changes);
             prop_assert_eq!(history.unknown_until, None);
@@ -603,8 +605,8 @@ proptest! {
     }
 }
 
-/// What counts by [`HostHistory::cached_since`] counts to the end that
-/// [`HostHistory::cached_until`] says, and no longer.
+/// What counts by [`PublicationHistory::cached_since`] counts to the end that
+/// [`PublicationHistory::cached_until`] says, and no longer.
 #[test]
 fn cached_until_is_the_reverse_of_cached_since() {
     let window = Duration::from_secs(10);
@@ -624,10 +626,10 @@ fn cached_until_is_the_reverse_of_cached_since() {
         (vec![span(61, 62)], vec![jump(58, 25)]),
     ];
     for (unavailable, jumps) in histories {
-        let history = HostHistory {
+        let history = PublicationHistory {
             unavailable,
             jumps,
-            ..HostHistory::new(Timestamp(0))
+            ..PublicationHistory::new(Timestamp(0))
         };
         for (served, now) in
             (0..75).flat_map(|served| (70..120).map(move |now| (Timestamp(served), Timestamp(now))))

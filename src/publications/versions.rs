@@ -1,19 +1,19 @@
 //! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. The
-//! rules in a file are parsed when they are first needed, and kept. [`PeerLogs`] has what other
+//! rules in a file are parsed when they are first needed, and kept. [`PeerPublicationLogs`] has what other
 //! instances of crawlgate published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;
-use crate::policy::{ParsedVersion, RobotsVersion};
+use crate::policy::{ParsedRobotsVersion, RobotsVersionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A version with its bytes.
-pub type VersionFile = (RobotsVersion, Arc<[u8]>);
+pub type VersionFile = (RobotsVersionId, Arc<[u8]>);
 
 /// What other instances published.
 #[derive(Debug, Default)]
-pub struct PeerLogs {
+pub struct PeerPublicationLogs {
     /// The log of each run.
     pub logs: Vec<PublicationLog>,
     /// The bytes of all versions in them, as far as they are known.
@@ -23,26 +23,26 @@ pub struct PeerLogs {
 /// The known versions by their ids.
 #[derive(Debug, Default)]
 pub struct VersionStore {
-    versions: BTreeMap<RobotsVersion, StoredVersion>,
+    versions: BTreeMap<RobotsVersionId, StoredVersion>,
 }
 
 #[derive(Debug)]
 struct StoredVersion {
     body: Arc<[u8]>,
     /// Parsed when it is first needed.
-    parsed: Option<Arc<ParsedVersion>>,
+    parsed: Option<Arc<ParsedRobotsVersion>>,
 }
 
 impl VersionStore {
     /// Keeps the bytes of a version. A version that is known stays as it is.
-    pub fn insert(&mut self, version: RobotsVersion, body: Arc<[u8]>) {
+    pub fn insert(&mut self, version: RobotsVersionId, body: Arc<[u8]>) {
         self.versions
             .entry(version)
             .or_insert(StoredVersion { body, parsed: None });
     }
 
     /// Whether the bytes of a version are known.
-    pub fn contains(&self, version: RobotsVersion) -> bool {
+    pub fn contains(&self, version: RobotsVersionId) -> bool {
         self.versions.contains_key(&version)
     }
 
@@ -55,18 +55,18 @@ impl VersionStore {
     /// A version with its parsed rules; `None` if its bytes are not known.
     pub fn get_parsed(
         &mut self,
-        version: RobotsVersion,
+        version: RobotsVersionId,
         registry: &Registry,
-    ) -> Option<Arc<ParsedVersion>> {
+    ) -> Option<Arc<ParsedRobotsVersion>> {
         let stored = self.versions.get_mut(&version)?;
-        let parsed = stored
-            .parsed
-            .get_or_insert_with(|| Arc::new(ParsedVersion::parse(stored.body.clone(), registry)));
+        let parsed = stored.parsed.get_or_insert_with(|| {
+            Arc::new(ParsedRobotsVersion::parse(stored.body.clone(), registry))
+        });
         Some(parsed.clone())
     }
 
     /// Removes all versions that are not `wanted`.
-    pub fn retain_only(&mut self, wanted: &BTreeSet<RobotsVersion>) {
+    pub fn retain_only(&mut self, wanted: &BTreeSet<RobotsVersionId>) {
         self.versions.retain(|version, _| wanted.contains(version));
     }
 }

@@ -9,7 +9,7 @@ use crate::bounded::PrehashedKeys;
 use crate::locks::{lock, read, write};
 use crate::printable::truncate;
 use crate::time::Timestamp;
-use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
+use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -44,7 +44,7 @@ pub struct CountedRequest<'a> {
     /// Its kind.
     pub kind: RecordedKind,
     /// How well it is known which robots.txt the crawler may use.
-    pub basis: HistoryBasis,
+    pub basis: CachedVersionsBasis,
     /// Until when the request does not count; `None` if it counts, or if that has no end.
     pub older_until: Option<Timestamp>,
     /// What crawlgate did.
@@ -300,7 +300,7 @@ mod tests {
     use super::{CountTable, CountedAction, CountedRequest, MAX_SERIES, OVERFLOW, RequestCounts};
     use crate::record::ViolationKind;
     use crate::time::Timestamp;
-    use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
+    use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -311,7 +311,7 @@ mod tests {
             crawler,
             identity: Some(IdentityStatus::Unverified),
             kind: Kind::Violation.into(),
-            basis: HistoryBasis::Observed,
+            basis: CachedVersionsBasis::Observed,
             older_until: None,
             action,
             violation: None,
@@ -357,7 +357,7 @@ mod tests {
     /// A request in doubt.
     fn doubted_request(
         kind: Kind,
-        basis: HistoryBasis,
+        basis: CachedVersionsBasis,
         until: Option<i64>,
     ) -> CountedRequest<'static> {
         CountedRequest {
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn doubted_requests_are_counted_by_reason_and_end() {
-        use HistoryBasis::{Observed, PerhapsCached, Unknown};
+        use CachedVersionsBasis::{Observed, PerhapsCached, Unknown};
         let table = CountTable::new(&Arc::default());
         for request in [
             doubted_request(Kind::Unproven, PerhapsCached, None),

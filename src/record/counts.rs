@@ -6,7 +6,7 @@
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;
-use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
+use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use std::collections::BTreeMap;
 use strum::{IntoStaticStr, VariantArray};
 
@@ -86,11 +86,11 @@ impl CountColumn {
     /// The column for the reason why an `unproven` request does not count. `None` if the only
     /// reason is an older robots.txt.
     pub(super) fn doubt_column(
-        basis: HistoryBasis,
+        basis: CachedVersionsBasis,
         older_until: Option<Timestamp>,
     ) -> Option<CountColumn> {
         match (basis, older_until) {
-            (HistoryBasis::PerhapsCached, _) => Some(CountColumn::PerhapsCached),
+            (CachedVersionsBasis::PerhapsCached, _) => Some(CountColumn::PerhapsCached),
             (_, None) => Some(CountColumn::PeersUnknown),
             (_, Some(_)) => None,
         }

@@ -6,7 +6,7 @@
 use super::{FieldValue, RecordedKind, RequestRecord, SiteJudgement};
 use crate::crawlers::{Claim, self_given_name};
 use crate::settings::AddressDetail;
-use crate::verdict::{Decision, PassReason};
+use crate::verdict::{Decision, UnenforcedReason};
 use strum::{IntoStaticStr, VariantArray};
 
 /// A field of a request. Its name in logs is that of the variant in snake case.
@@ -165,9 +165,9 @@ impl RecordField {
             History => FieldValue::Word(judged.basis.into()),
             Cached => FieldValue::Versions(judged.cached_versions(request.host()).collect()),
             Would => FieldValue::Word(decision.would?.name()),
-            Observed => {
-                FieldValue::Word(PassReason::from_decision(decision, &judged.entry().site)?.name())
-            }
+            Observed => FieldValue::Word(
+                UnenforcedReason::from_decision(decision, &judged.entry().site)?.name(),
+            ),
             CallsItself => FieldValue::from_text(self_declared_name(decision, record)?),
             RetryAfter => FieldValue::Number(decision.slow_retry_after()?.into()),
             // The fields of every request: see `find_value`.

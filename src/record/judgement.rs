@@ -5,12 +5,12 @@
 
 use super::CountedAction;
 use crate::crawlers::Claim;
-use crate::policy::{HostHistory, RobotsVersion, SiteEntry, Snapshot};
+use crate::policy::{PublicationHistory, RobotsVersionId, SiteEntry, Snapshot};
 use crate::robots::format_seconds;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Claimant, Decision, HistoryBasis, Identity, IdentityDoubt, Kind, ProofKind, group_location,
-    rule_location, select_versions,
+    CachedVersionsBasis, Claimant, Decision, Identity, IdentityDoubt, Kind, ProofKind,
+    group_location, rule_location, select_versions,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub struct SiteJudgement {
     /// the host's history.
     pub cached: u64,
     /// How crawlgate knows that the crawler has cached no other version.
-    pub basis: HistoryBasis,
+    pub basis: CachedVersionsBasis,
     /// Until when a request in doubt does not count: see
     /// [`CachedVersions::older_until`](crate::verdict::CachedVersions::older_until).
     pub older_until: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub struct SiteJudgement {
 
 impl SiteJudgement {
     /// The history that the request was judged by, given its host.
-    fn history(&self, host: &[u8]) -> &HostHistory {
+    fn history(&self, host: &[u8]) -> &PublicationHistory {
         self.snapshot.history(host)
     }
 
@@ -94,7 +94,7 @@ impl SiteJudgement {
     }
 
     /// The superseded versions that the crawler may have cached, given the host of the request.
-    pub fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = RobotsVersion> {
+    pub fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = RobotsVersionId> {
         select_versions(&self.history(host).superseded, self.cached).map(|held| held.parsed.version)
     }
 
@@ -155,7 +155,7 @@ impl SiteJudgement {
         };
         SiteJudgement {
             decision,
-            basis: HistoryBasis::Unknown,
+            basis: CachedVersionsBasis::Unknown,
             older_until: None,
             ..self.clone()
         }

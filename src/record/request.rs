@@ -4,7 +4,7 @@
 
 use super::ProxyPath;
 use crate::clock::Moment;
-use crate::heads::{ForwardingFields, HeadFields, SignatureFields};
+use crate::heads::{ForwardingFieldSet, HeadFields, SignatureFields};
 use crate::local_pool::LocalPool;
 use crate::settings::AddressDetail;
 use crate::time::Timestamp;
@@ -59,7 +59,7 @@ pub struct RequestCopy {
     /// Forwarding fields that are not believed. If the client is known, its address may be that of
     /// a proxy that is not in the settings, so it proves no impostor. If the client is not known, a
     /// trusted proxy names it in one of these fields, and the settings name another field.
-    pub unread: ForwardingFields,
+    pub unread: ForwardingFieldSet,
     /// The trusted proxies that it came through; `None` where it came through none, and for the
     /// decision service, which proxies ask before their own cache.
     pub proxies: Option<ProxyPath>,
@@ -102,7 +102,7 @@ impl RequestCopy {
             arrival,
             client: None,
             logged: None,
-            unread: ForwardingFields::default(),
+            unread: ForwardingFieldSet::default(),
             proxies: None,
             signature: head.signature.if_signed().map(|fields| {
                 let lines = [fields.input, fields.signature, fields.agent];

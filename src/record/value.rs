@@ -3,7 +3,7 @@
 //! cannot fill the logs. A value borrows its text from the request while a line is written, and
 //! owns the text in a row that is kept.
 
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
@@ -30,8 +30,8 @@ pub enum FieldValue<'a> {
     Time(SystemTime),
     /// RFC 3339 in whole seconds, UTC.
     Moment(Timestamp),
-    Version(RobotsVersion),
-    Versions(Vec<RobotsVersion>),
+    Version(RobotsVersionId),
+    Versions(Vec<RobotsVersionId>),
 }
 
 impl<'a> FieldValue<'a> {

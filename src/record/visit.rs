@@ -21,7 +21,7 @@ pub fn is_visit(method: &[u8], status: u16, target: &[u8]) -> bool {
 mod tests {
     use super::is_visit;
     use crate::crawlers::Registry;
-    use crate::referrals::Services;
+    use crate::referrals::ReferringServices;
 
     #[test]
     fn visit_is_a_page_that_was_sent() {
@@ -62,10 +62,10 @@ mod tests {
             ("mail-ru", "mail.ru_bot"),
         ] {
             let index = registry.find(crawler).expect(crawler);
-            let service = Services::builtin().get(service).expect(service);
+            let service = ReferringServices::builtin().get(service).expect(service);
             assert_eq!(service.operator, registry.get(index).operator, "{crawler}");
         }
-        let services = Services::builtin().all().iter();
+        let services = ReferringServices::builtin().all().iter();
         let with_crawlers = services.filter(|service| {
             let mut crawlers = registry.crawlers().iter();
             crawlers.any(|crawler| crawler.operator == service.operator)

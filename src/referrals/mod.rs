@@ -1,5 +1,5 @@
-//! Finds the AI assistant or search engine that sent a visitor to a site. [`Services`] is the table
-//! of these services, read from `services.yaml`. It finds the [`Service`] of a request by its
+//! Finds the AI assistant or search engine that sent a visitor to a site. [`ReferringServices`] is the table
+//! of these services, read from `services.yaml`. It finds the [`ReferringService`] of a request by its
 //! `Referer`, or by `utm_source` in its target.
 //!
 //! A host in the table stands for itself and its subdomains: `google.evil.example` is no service.
@@ -16,24 +16,24 @@ const MAX_HOST_BYTES: usize = 253;
 /// What a service does with what its crawlers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum ServiceKind {
+pub enum ReferringServiceKind {
     /// It answers in its own words.
     Assistant,
     /// It lists pages.
     Search,
 }
 
-named!(ServiceKind);
+named!(ReferringServiceKind);
 
 /// A service that sends visitors.
 #[derive(Debug)]
-pub struct Service {
+pub struct ReferringService {
     /// Its stable name: a label in metrics and reports.
     pub id: String,
     /// What people call it.
     pub name: String,
     /// An assistant or a search engine.
-    pub kind: ServiceKind,
+    pub kind: ReferringServiceKind,
     /// Who runs it, as the registry of crawlers names the operator.
     pub operator: String,
     hosts: Vec<String>,
@@ -51,8 +51,8 @@ struct HostEntry {
 
 /// All known services.
 #[derive(Debug)]
-pub struct Services {
-    services: Vec<Service>,
+pub struct ReferringServices {
+    services: Vec<ReferringService>,
     hosts: AHashMap<Box<[u8]>, HostEntry>,
     /// The lengths of these names modulo 64, by their first byte: most names of other hosts need no
     /// hash.
@@ -61,10 +61,10 @@ pub struct Services {
     utm_sources: AHashMap<Box<[u8]>, usize>,
 }
 
-impl Services {
+impl ReferringServices {
     /// The registry that comes with crawlgate; read once.
-    pub fn builtin() -> &'static Services {
-        static BUILTIN: LazyLock<Services> = LazyLock::new(|| {
+    pub fn builtin() -> &'static ReferringServices {
+        static BUILTIN: LazyLock<ReferringServices> = LazyLock::new(|| {
             let source = SourceFile {
                 name: "services.yaml".into(),
                 text: include_str!("services.yaml").into(),
@@ -72,12 +72,12 @@ impl Services {
             #[expect(clippy::expect_used, reason = "the file is part of the program")]
             let services =
                 parse_services(&source).expect("the registry of services is tested to be readable");
-            Services::new(services)
+            ReferringServices::new(services)
         });
         &BUILTIN
     }
 
-    fn new(services: Vec<Service>) -> Services {
+    fn new(services: Vec<ReferringService>) -> ReferringServices {
         let mut hosts: AHashMap<Box<[u8]>, HostEntry> = AHashMap::new();
         let mut utm_sources = AHashMap::new();
         for (place, service) in services.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Services {
         for name in hosts.keys() {
             host_lengths[usize::from(name[0])] |= 1 << (name.len() % 64);
         }
-        Services {
+        ReferringServices {
             services,
             hosts,
             host_lengths,
@@ -108,12 +108,12 @@ impl Services {
     }
 
     /// All services, in the order of the file.
-    pub fn all(&self) -> &[Service] {
+    pub fn all(&self) -> &[ReferringService] {
         &self.services
     }
 
     /// The service with this id.
-    pub fn get(&self, id: &str) -> Option<&Service> {
+    pub fn get(&self, id: &str) -> Option<&ReferringService> {
         self.services.iter().find(|service| service.id == id)
     }
 
@@ -125,7 +125,7 @@ impl Services {
         host: &[u8],
         referer: Option<&[u8]>,
         target: &[u8],
-    ) -> Option<&Service> {
+    ) -> Option<&ReferringService> {
         let own = without_port(host);
         if referer.is_some_and(|referer| is_page_of(referer, own)) {
             return None;
@@ -230,7 +230,7 @@ fn utm_source(target: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// Everything that is wrong with the file.
-fn parse_services(source: &SourceFile) -> Result<Vec<Service>, Diagnostics> {
+fn parse_services(source: &SourceFile) -> Result<Vec<ReferringService>, Diagnostics> {
     let (services, diagnostics) = crate::yaml::decode_file(source, "", |_, root| {
         let list = root.filter(|root| matches!(root.value, NodeValue::Sequence(_)));
         Some(
@@ -242,10 +242,10 @@ fn parse_services(source: &SourceFile) -> Result<Vec<Service>, Diagnostics> {
 }
 
 /// Decodes one service. `None` if a required field is missing or wrong, which is reported.
-fn decode_service(fields: &mut MapFields<'_>) -> Option<Service> {
+fn decode_service(fields: &mut MapFields<'_>) -> Option<ReferringService> {
     // For people who read the file.
     fields.required_text("source")?;
-    Some(Service {
+    Some(ReferringService {
         id: fields.required_text("id")?,
         name: fields.required_text("name")?,
         kind: fields.variant("kind", "`assistant` or `search`")?,
@@ -258,11 +258,11 @@ fn decode_service(fields: &mut MapFields<'_>) -> Option<Service> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ServiceKind, Services};
+    use super::{ReferringServiceKind, ReferringServices};
     use std::collections::BTreeSet;
 
     fn referring(referer: Option<&str>, target: &str) -> Option<&'static str> {
-        let service = Services::builtin().referring(
+        let service = ReferringServices::builtin().referring(
             b"shop.example:8443",
             referer.map(str::as_bytes),
             target.as_bytes(),
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn link_within_the_site_is_no_visit() {
-        let services = Services::builtin();
+        let services = ReferringServices::builtin();
         let referer = Some(b"https://www.bing.com/a".as_slice());
         assert!(services.referring(b"www.bing.com", referer, b"/").is_none());
         assert!(services.referring(b"bing.example", referer, b"/").is_some());
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn builtin_registry_is_whole() {
-        let services = Services::builtin().all();
+        let services = ReferringServices::builtin().all();
         assert!(services.len() >= 40, "{}", services.len());
         let ids: BTreeSet<&str> = services.iter().map(|service| service.id.as_str()).collect();
         assert_eq!(ids.len(), services.len());
@@ -345,7 +345,7 @@ mod tests {
         }
         let assistants = services
             .iter()
-            .filter(|service| service.kind == ServiceKind::Assistant);
+            .filter(|service| service.kind == ReferringServiceKind::Assistant);
         assert!(assistants.count() >= 20);
     }
 }

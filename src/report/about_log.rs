@@ -1,7 +1,7 @@
 //! [`about_log_sentences`]: the part about the logs in the report of `crawlgate audit`, which
 //! judges the requests in access logs. It says what was read, and how crawlers were identified.
 
-use super::{ClientIdentity, LogFacts, Report, ReportSource};
+use super::{ClientIdentity, LogSummary, Report, ReportSource};
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::printable;
 use askama::Template;
@@ -9,7 +9,7 @@ use askama::Template;
 #[derive(Template)]
 #[template(path = "about_log.txt")]
 struct AboutLog<'a> {
-    log: &'a LogFacts,
+    log: &'a LogSummary,
     source: ReportSource,
     /// Requests of crawlers by identity.
     verified: u64,
@@ -17,7 +17,7 @@ struct AboutLog<'a> {
 }
 
 /// The sentences about the logs of a report.
-pub fn about_log_sentences(report: &Report, log: &LogFacts) -> Vec<String> {
+pub fn about_log_sentences(report: &Report, log: &LogSummary) -> Vec<String> {
     let text = AboutLog {
         log,
         source: report.source,

@@ -8,7 +8,9 @@ use super::{
     ViolationExample,
 };
 use crate::record::{CountsByIdentity, NO_CRAWLER, RecordField, RecordRow};
-use crate::state::history::{HistoryError, HistoryReader, Offence, PeriodLength};
+use crate::state::history::{
+    PeriodLength, RequestHistoryError, RequestHistoryReader, ViolatorSummary,
+};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus};
@@ -25,11 +27,11 @@ impl Report {
     /// # Errors
     /// The history cannot be read.
     pub fn from_history(
-        history: &HistoryReader,
+        history: &RequestHistoryReader,
         period: ReportPeriod,
         site: &str,
         only_crawler: &str,
-    ) -> Result<Report, HistoryError> {
+    ) -> Result<Report, RequestHistoryError> {
         let mut counts: HashMap<String, CountsByIdentity> = HashMap::new();
         let mut periods = period.bars(&[]);
         let mut visitors = 0;
@@ -95,10 +97,10 @@ impl Report {
     /// the most requests against the rules come first. `would_block` is without unknown bots.
     fn add_sites(
         &mut self,
-        history: &HistoryReader,
+        history: &RequestHistoryReader,
         period: &ReportPeriod,
         crawler: &str,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<(), RequestHistoryError> {
         let sites = history.counts_by_site(crawler, period.from, period.to, period.step)?;
         let mut sites: HashMap<String, CountsByIdentity> = sites.into_iter().collect();
         let of_tools = self.rows_in(ReportSection::Tool).map(|row| row.id.as_str());
@@ -143,9 +145,9 @@ impl Report {
     /// Sets the suspected requests of rows that are not verified.
     fn add_suspected(
         &mut self,
-        history: &HistoryReader,
+        history: &RequestHistoryReader,
         period: &ReportPeriod,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<(), RequestHistoryError> {
         for (id, requests) in
             history.crawlers_with_outcome(IdentityOutcome::Suspected, period.from, period.to)?
         {
@@ -160,7 +162,7 @@ impl Report {
     }
 
     /// Sets the first and last violation of rows, and the latest one as the example.
-    fn add_offences(&mut self, offences: Vec<Offence>) {
+    fn add_offences(&mut self, offences: Vec<ViolatorSummary>) {
         for offence in offences {
             let identity = ClientIdentity::from(offence.identity);
             let row = self.crawlers.iter_mut().find(|row| {
@@ -179,10 +181,10 @@ impl Report {
 /// Adds the visits of the days of a period, and the pages that crawlers read on these days.
 fn add_visits(
     traffic: &mut Traffic,
-    history: &HistoryReader,
+    history: &RequestHistoryReader,
     period: &ReportPeriod,
     site: &str,
-) -> Result<(), HistoryError> {
+) -> Result<(), RequestHistoryError> {
     let step = match period.step {
         PeriodLength::Hour => PeriodLength::Day,
         step => step,
@@ -240,9 +242,9 @@ fn example_from_sample(sample: &RecordRow) -> ViolationExample {
 
 /// The most frequent names that unknown bots give themselves.
 fn top_unknown_bots(
-    history: &HistoryReader,
+    history: &RequestHistoryReader,
     period: &ReportPeriod,
-) -> Result<Vec<TopEntry>, HistoryError> {
+) -> Result<Vec<TopEntry>, RequestHistoryError> {
     let names = history
         .unlisted_bots(period.from, period.to, MAX_BOT_NAMES)?
         .into_iter();

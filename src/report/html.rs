@@ -1,5 +1,5 @@
 //! [`render_html`] renders a report about crawlers as one HTML page that needs no server, for
-//! `report --html` and `audit --html`. [`ReportContent`] is the part that this page shares with the
+//! `report --html` and `audit --html`. [`ReportFragment`] is the part that this page shares with the
 //! overview of the dashboard. Both have no script, and every text is escaped, because names and
 //! URLs come from clients.
 
@@ -18,7 +18,7 @@ const STYLE: &str = concat!(include_str!("../look.css"), include_str!("report.cs
 /// The part of a page that shows a report.
 #[derive(Template)]
 #[template(path = "content.html")]
-pub struct ReportContent<'a> {
+pub struct ReportFragment<'a> {
     /// The report that is shown.
     pub report: &'a Report,
     /// Whether the page can link to pages of crawlers and sites, as the dashboard can.
@@ -53,7 +53,7 @@ impl NumbersRow {
 #[template(path = "report.html")]
 struct HtmlPage<'a> {
     report: &'a Report,
-    content: ReportContent<'a>,
+    content: ReportFragment<'a>,
 }
 
 /// Renders the report as one HTML page.
@@ -61,7 +61,7 @@ struct HtmlPage<'a> {
 /// # Errors
 /// Never because of the report.
 pub fn render_html(report: &Report) -> Result<String, askama::Error> {
-    let content = ReportContent {
+    let content = ReportFragment {
         report,
         has_links: false,
         heading_level: 1,
@@ -69,7 +69,7 @@ pub fn render_html(report: &Report) -> Result<String, askama::Error> {
     HtmlPage { report, content }.render()
 }
 
-impl ReportContent<'_> {
+impl ReportFragment<'_> {
     /// The rows of the table of all crawlers.
     fn numbers_rows(&self) -> Vec<NumbersRow> {
         let mut numbers = Vec::new();

@@ -1,5 +1,5 @@
 //! The parts of a report that only `crawlgate audit` fills in, because only this command reads
-//! access logs. [`LogFacts`] has the facts about the lines of the logs, and [`TopEntry`] and
+//! access logs. [`LogSummary`] has the facts about the lines of the logs, and [`TopEntry`] and
 //! [`RuleCount`] are entries of the lists of what occurs most often.
 
 use crate::numbers::thousands;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What was read of the logs, and what could not be judged.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LogFacts {
+pub struct LogSummary {
     /// The logs.
     pub names: Vec<String>,
     /// The files with the rules: robots.txt or policies.
@@ -33,7 +33,7 @@ pub struct LogFacts {
     /// Logs in which every request has an empty user agent.
     pub without_user_agents: Vec<String>,
     /// The published networks that were known.
-    pub lists: Option<ListUsage>,
+    pub lists: Option<NetworkListUsage>,
     /// Whether a policy lists networks of crawlers.
     pub policy_networks: bool,
 }
@@ -91,7 +91,7 @@ impl DamagedLog {
 
 /// How many lists of networks were used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ListUsage {
+pub struct NetworkListUsage {
     /// All lists.
     pub known: usize,
     /// Lists that may make a client a suspected impostor: their servers confirmed them within seven

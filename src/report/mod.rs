@@ -24,10 +24,10 @@ mod traffic;
 mod urls;
 
 pub use csv::render_csv;
-pub use html::{NumbersRow, ReportContent, render_html};
+pub use html::{NumbersRow, ReportFragment, render_html};
 pub use log::{
-    DamagedLog, LineCounts, ListUsage, LogFacts, RuleCount, StatusPaths, TopEntry, UnreadableLine,
-    count_with_error,
+    DamagedLog, LineCounts, LogSummary, NetworkListUsage, RuleCount, StatusPaths, TopEntry,
+    UnreadableLine, count_with_error,
 };
 pub use markdown::render_markdown;
 pub use not_counted::NotCountedRequests;
@@ -110,7 +110,7 @@ pub struct Report {
     /// Disallowed URLs by their requests, without the query; only for logs.
     pub urls: Vec<TopEntry>,
     /// What was read of the logs; only for logs.
-    pub log: Option<LogFacts>,
+    pub log: Option<LogSummary>,
 }
 
 /// The source of a report's counts.

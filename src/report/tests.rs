@@ -4,7 +4,7 @@
 use super::not_counted::NotCountedReason;
 use super::traffic::Share;
 use super::{
-    BlockInstruction, ClientIdentity, CrawlerRow, LogFacts, PeriodBound, Report, ReportPeriod,
+    BlockInstruction, ClientIdentity, CrawlerRow, LogSummary, PeriodBound, Report, ReportPeriod,
     ReportSection, ReportSource, ReportTotals, RuleCount, StatusPaths, TopEntry, Traffic,
     ViolationExample, render_csv, render_html, render_markdown, render_table, render_text,
 };
@@ -13,7 +13,7 @@ use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::state::StateStore;
 use crate::state::history::{
-    DailyCount, HOUR, HistoryBatch, HistoryReader, PeriodLength, ServiceVisits,
+    DailyCountKind, HOUR, PeriodLength, RequestHistoryBatch, RequestHistoryReader, ServiceVisits,
 };
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
@@ -166,7 +166,7 @@ fn blocking_by_robots_txt_has_unknown_bots_too() {
     };
     let mut log = report(rows());
     log.source = ReportSource::Logs;
-    log.log = Some(LogFacts::default());
+    log.log = Some(LogSummary::default());
     assert_eq!(numbers_in(&log.finish(NOW).enforcement), [20]);
     let live = report(rows());
     assert_eq!(live.totals.would_block, 0);
@@ -177,7 +177,7 @@ fn blocking_by_robots_txt_has_unknown_bots_too() {
 fn log_without_user_agents_is_no_good_news() {
     let mut log = Report {
         source: ReportSource::Logs,
-        log: Some(LogFacts::default()),
+        log: Some(LogSummary::default()),
         ..Report::default()
     };
     if let Some(facts) = &mut log.log {
@@ -420,14 +420,14 @@ fn violation_sample(
 }
 
 /// A history of two sites in memory.
-fn test_history() -> HistoryReader {
+fn test_history() -> RequestHistoryReader {
     use IdentityStatus::{Impostor, Unverified, Verified};
     let moment = Moment {
         now: NOW,
         monotonic: Duration::ZERO,
     };
     let (store, _) = StateStore::open(None, Arc::new(move || moment)).expect("a store");
-    let mut batch = HistoryBatch::default();
+    let mut batch = RequestHistoryBatch::default();
     let mut add = |hours, site, crawler, identity, requests: &[(Kind, CountedAction, u64)]| {
         let time = Timestamp(NOW.0 - hours * HOUR);
         batch.add_requests(time, site, crawler, identity, &counts(requests));
@@ -494,9 +494,9 @@ fn test_history() -> HistoryReader {
     for (site, hours, would) in [("shop", 2, "block"), ("blog", 1, "")] {
         batch.add_sample(violation_sample(site, "gptbot", Unverified, hours, would));
     }
-    batch.add_daily(DailyCount::Unlisted, NOW, ["PriceHunter", ""], 2);
+    batch.add_daily(DailyCountKind::Unlisted, NOW, ["PriceHunter", ""], 2);
     let suspected = ["gptbot", IdentityOutcome::Suspected.name()];
-    batch.add_daily(DailyCount::Identity, NOW, suspected, 3);
+    batch.add_daily(DailyCountKind::Identity, NOW, suspected, 3);
     store.put_history(batch, NOW);
     store.history()
 }
@@ -746,7 +746,7 @@ fn traffic_of_history_counts_whole_days_of_visits() {
         monotonic: Duration::ZERO,
     };
     let (store, _) = StateStore::open(None, Arc::new(move || moment)).expect("a store");
-    let mut batch = HistoryBatch::default();
+    let mut batch = RequestHistoryBatch::default();
     for (hours, site, crawler, identity, pages) in [
         (2, "shop", "gptbot", Some(Verified), 30),
         (3, "shop", "gptbot", Some(Impostor), 500),
@@ -767,7 +767,7 @@ fn traffic_of_history_counts_whole_days_of_visits() {
         (100, "shop", "chatgpt", 100),
     ] {
         let time = Timestamp(NOW.0 + 12 * HOUR - hours * HOUR);
-        batch.add_daily(DailyCount::Visits, time, [site, service], visits);
+        batch.add_daily(DailyCountKind::Visits, time, [site, service], visits);
     }
     let now = Timestamp(NOW.0 + 12 * HOUR);
     store.put_history(batch, now);
@@ -869,9 +869,9 @@ fn hostile_report() -> Report {
         count: 1,
         place: "robots.txt:1".to_owned(),
     }];
-    report.log = Some(LogFacts {
+    report.log = Some(LogSummary {
         without_user_agents: vec![TEXT.to_owned()],
-        ..LogFacts::default()
+        ..LogSummary::default()
     });
     report.crawlers[0].paths = vec![top()];
     report.traffic = Some(Traffic::new(&report, 0));
@@ -969,7 +969,7 @@ fn long_report() -> Report {
     }
     let mut report = report(crawlers);
     let mut traffic = Traffic::new(&report, 1_234_567);
-    let services = crate::referrals::Services::builtin().all().iter();
+    let services = crate::referrals::ReferringServices::builtin().all().iter();
     let visits: Vec<(&str, u64)> = services.map(|service| (&*service.id, 12_345)).collect();
     traffic.set_visits(sent_visits(&visits), report.pages_by_crawler());
     report.traffic = Some(traffic);
@@ -1135,9 +1135,9 @@ fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
     ] {
         let report = Report {
             source,
-            log: Some(LogFacts {
+            log: Some(LogSummary {
                 hosts,
-                ..LogFacts::default()
+                ..LogSummary::default()
             }),
             ..mixed_report()
         };

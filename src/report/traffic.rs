@@ -4,7 +4,7 @@
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
-use crate::referrals::{ServiceKind, Services};
+use crate::referrals::{ReferringServiceKind, ReferringServices};
 use crate::state::history::ServiceVisits;
 use crate::time::{Timestamp, rfc3339};
 use askama::Template;
@@ -25,7 +25,7 @@ pub struct Traffic {
     /// Bytes of the bodies that were sent.
     pub bytes: Share,
     /// The crawlers that take the most bytes.
-    pub takers: Vec<Taker>,
+    pub takers: Vec<CrawlerTraffic>,
     /// What the crawlers of each purpose take, most bytes first.
     pub purposes: Vec<PurposeShare>,
     /// Operators with services that send visitors. Those that read the most pages come first. Empty
@@ -61,7 +61,7 @@ pub struct PurposeShare {
 
 /// What one crawler takes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Taker {
+pub struct CrawlerTraffic {
     /// The id of its row.
     pub id: String,
     /// The name for people.
@@ -144,7 +144,7 @@ impl Traffic {
         traffic.takers = crawlers
             .into_iter()
             .take(report.max_listed())
-            .map(Taker::from_row)
+            .map(CrawlerTraffic::from_row)
             .collect();
         traffic
     }
@@ -156,7 +156,7 @@ impl Traffic {
         visits: Vec<ServiceVisits>,
         pages: impl IntoIterator<Item = (&'a str, u64)>,
     ) {
-        let services = Services::builtin();
+        let services = ReferringServices::builtin();
         let mut operators: BTreeMap<&str, OperatorTraffic> = BTreeMap::new();
         for (crawler, pages) in pages.into_iter().filter(|_| !self.takers.is_empty()) {
             let operator = registry_crawler(crawler).map(|crawler| crawler.operator.as_str());
@@ -189,7 +189,7 @@ impl Traffic {
         let mut others = 0;
         let mut other_visits = 0;
         for one in &self.services {
-            let service = Services::builtin().get(&one.service);
+            let service = ReferringServices::builtin().get(&one.service);
             let Some(service) = service.filter(|service| service.operator == operator.operator)
             else {
                 continue;
@@ -222,7 +222,7 @@ impl Traffic {
     }
 
     /// What a crawler read and took of all bytes, in one sentence without its name.
-    pub(super) fn taker_sentence(&self, taker: &Taker) -> String {
+    pub(super) fn taker_sentence(&self, taker: &CrawlerTraffic) -> String {
         let pages = plural_thousands(taker.pages, "page");
         match self.bytes.all {
             0 => format!("read {pages}"),
@@ -252,9 +252,9 @@ fn shares_by_purpose(crawlers: &[&CrawlerRow]) -> Vec<PurposeShare> {
     shares
 }
 
-impl Taker {
-    fn from_row(row: &CrawlerRow) -> Taker {
-        Taker {
+impl CrawlerTraffic {
+    fn from_row(row: &CrawlerRow) -> CrawlerTraffic {
+        CrawlerTraffic {
             id: row.id.clone(),
             name: crawler_name(&row.id).to_owned(),
             identity: row.identity,
@@ -287,15 +287,15 @@ impl OperatorTraffic {
 
 /// The name of a service for people.
 pub fn service_name(id: &str) -> &str {
-    let service = Services::builtin().get(id);
+    let service = ReferringServices::builtin().get(id);
     service.map_or(id, |service| service.name.as_str())
 }
 
 /// What a service is, in words; empty for one that the registry does not know.
 pub fn service_kind_words(id: &str) -> &'static str {
-    let service = Services::builtin().get(id);
+    let service = ReferringServices::builtin().get(id);
     service.map_or("", |service| match service.kind {
-        ServiceKind::Assistant => "AI assistant",
-        ServiceKind::Search => "search engine",
+        ReferringServiceKind::Assistant => "AI assistant",
+        ReferringServiceKind::Search => "search engine",
     })
 }

@@ -7,7 +7,7 @@ use super::connection_facts::ConnectionFacts;
 use super::https_redirect::HttpsRedirect;
 use super::pending_record::PendingRecord;
 use super::ticket::Ticket;
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use crate::locks::lock;
 use crate::upstreams::ReleasablePlace;
 use http::HeaderValue;
@@ -22,7 +22,7 @@ use std::sync::atomic::{
 #[derive(Default)]
 pub struct ClientConnection {
     /// The other end.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// Strict-Transport-Security of its responses.
     pub hsts: Option<HeaderValue>,
     /// The version of TLS that it speaks: `1.2` or `1.3`.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for ClientConnection {
 
 impl ClientConnection {
     /// The state of a connection with this peer.
-    pub fn new(peer: Peer, hsts: Option<HeaderValue>) -> ClientConnection {
+    pub fn new(peer: ConnectionPeer, hsts: Option<HeaderValue>) -> ClientConnection {
         ClientConnection {
             peer,
             hsts,

@@ -4,14 +4,14 @@
 
 use super::https_redirect::HttpsRedirect;
 use crate::answers::{Answer, AnswerField};
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use http::HeaderValue;
 
 /// The facts that all requests of a connection share.
 #[derive(Clone, Copy)]
 pub struct ConnectionFacts<'a> {
     /// The peer.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// The version of TLS that it speaks: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
     /// Strict-Transport-Security of its responses.
@@ -22,7 +22,7 @@ pub struct ConnectionFacts<'a> {
 
 impl ConnectionFacts<'_> {
     /// A connection in clear text with this peer, at a listener without settings.
-    pub fn cleartext(peer: Peer) -> ConnectionFacts<'static> {
+    pub fn cleartext(peer: ConnectionPeer) -> ConnectionFacts<'static> {
         ConnectionFacts {
             peer,
             tls: None,

@@ -10,7 +10,7 @@
 //! dropped before is recorded as a request whose client left.
 //!
 //! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if it has requests of the
-//! crate `http`. [`InstanceParts`](crate::upkeep::InstanceParts) opens an
+//! crate `http`. [`InstanceInputs`](crate::upkeep::InstanceInputs) opens an
 //! [`Instance`](crate::upkeep::Instance), whose judge and recorder [`RequestPipeline::new`] needs.
 //! `examples/toy_entry_point` is a complete entry point.
 

@@ -16,11 +16,11 @@ use crate::answers::{
     rejection_answer,
 };
 use crate::clock::Clock;
-use crate::forwarding::{ForwardedElement, RequestClient};
-use crate::heads::{ForwardingFields, is_request_id, trace_id};
+use crate::forwarding::{ForwardedElement, ResolvedClient};
+use crate::heads::{ForwardingFieldSet, is_request_id, trace_id};
 use crate::judge::{Judge, Recorder};
 use crate::record::{Arrival, CountedAction, Judgement, RequestCopy};
-use crate::settings::{ClientAddress, Limits};
+use crate::settings::{ClientAddressField, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Explanation, ResponseFacts};
@@ -37,7 +37,7 @@ pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The field in which they name their client: one for the process.
-    pub client_address: ClientAddress,
+    pub client_address: ClientAddressField,
     /// The challenges of certificate authorities.
     pub challenges: ChallengeFiles,
     /// Whether a host can be reached over https. Without this, every host can. Requests for other
@@ -230,7 +230,7 @@ impl RequestPipeline {
             .map(|traceparent| trace_id(traceparent).unwrap_or_default());
         let field = &self.shared.client_address;
         let trusted = &self.settings.trusted_proxies;
-        let client = RequestClient::resolve(peer, || head.values(&field.0), field, trusted);
+        let client = ResolvedClient::resolve(peer, || head.values(&field.0), field, trusted);
         let mut request = RequestCopy::from_head(&fields, id, trace, arrival);
         request.tls = connection.tls;
         request.client = client.address;
@@ -242,7 +242,7 @@ impl RequestPipeline {
             None if client.is_unreadable => {
                 fields.forwarding.other_address_fields(field.0.as_str())
             }
-            _ => ForwardingFields::default(),
+            _ => ForwardingFieldSet::default(),
         };
         (request, client.forwarded)
     }

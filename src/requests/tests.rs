@@ -8,15 +8,15 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::forwarding::Peer;
-use crate::identity::IdentityProofs;
+use crate::forwarding::ConnectionPeer;
+use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::ledger::Ledger;
 use crate::settings::Limits;
 use crate::sites::{SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::upkeep::Instance;
-use crate::verdict::HistoryBasis;
+use crate::verdict::CachedVersionsBasis;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn new_world() -> World {
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(IdentityProofs::policy_only(registry));
+    let proofs = Arc::new(IdentityVerifier::policy_only(registry));
     let instance = Instance::new(
         sites,
         ledger,
@@ -91,9 +91,9 @@ fn header_map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 fn connection() -> ConnectionFacts<'static> {
-    ConnectionFacts::cleartext(Peer {
+    ConnectionFacts::cleartext(ConnectionPeer {
         address: Some([192, 0, 2, 1].into()),
-        ..Peer::default()
+        ..ConnectionPeer::default()
     })
 }
 
@@ -163,10 +163,10 @@ fn dropped_ticket_is_recorded_as_client_left() {
 fn proxy_that_asks_for_a_decision_is_no_cache() {
     let world = new_world();
     let loopback: IpAddr = [127, 0, 0, 1].into();
-    let connection = ConnectionFacts::cleartext(Peer {
+    let connection = ConnectionFacts::cleartext(ConnectionPeer {
         address: Some(loopback),
         is_trusted: true,
-        ..Peer::default()
+        ..ConnectionPeer::default()
     });
     for (is_for_proxies, client, is_perhaps_cached) in [
         (false, "198.51.100.1", true),
@@ -188,7 +188,7 @@ fn proxy_that_asks_for_a_decision_is_no_cache() {
         let judgement = ticket.judgement();
         let basis = judgement.judged().map(|judged| judged.basis);
         assert_eq!(
-            basis == Some(HistoryBasis::PerhapsCached),
+            basis == Some(CachedVersionsBasis::PerhapsCached),
             is_perhaps_cached,
             "{is_for_proxies} {client} {basis:?}"
         );

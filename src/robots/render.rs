@@ -76,7 +76,7 @@ fn render_comments(comments: &[String]) -> String {
         .map(|line| {
             let text: String = line
                 .chars()
-                .map(|c| if is_line_break(c) { ' ' } else { c })
+                .map(|c| if is_control_or_line_break(c) { ' ' } else { c })
                 .collect();
             format!("# {text}").trim_end().to_owned() + "\n"
         })
@@ -85,7 +85,7 @@ fn render_comments(comments: &[String]) -> String {
 
 /// Whether a character is a control, or a line break for parsers that split lines by Unicode
 /// (Python's `splitlines`).
-fn is_line_break(c: char) -> bool {
+fn is_control_or_line_break(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
@@ -94,7 +94,13 @@ fn is_line_break(c: char) -> bool {
 fn to_single_line(text: &str) -> String {
     text.trim_matches(|c: char| c.is_ascii_whitespace())
         .chars()
-        .map(|c| if is_line_break(c) || c == '#' { '_' } else { c })
+        .map(|c| {
+            if is_control_or_line_break(c) || c == '#' {
+                '_'
+            } else {
+                c
+            }
+        })
         .collect()
 }
 
@@ -112,7 +118,7 @@ fn escape_sitemap_url(url: &str) -> String {
     let mut out = String::with_capacity(url.len());
     let (url, _fragment) = url.split_once('#').unwrap_or((url, ""));
     for c in url.trim().chars() {
-        if is_line_break(c) || c == ' ' {
+        if is_control_or_line_break(c) || c == ' ' {
             for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                 out += &format!("%{byte:02X}");
             }

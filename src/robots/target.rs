@@ -130,10 +130,10 @@ impl TargetScratch {
         let is_resolvable = path
             .windows(2)
             .any(|pair| matches!(pair, b"//" | b"/." | b"2F"));
-        let resolved = is_resolvable.then(|| resolve_into(sent, PathParameters::Kept, resolved));
+        let resolved = is_resolvable.then(|| resolve_into(sent, PathParameterMode::Kept, resolved));
         let resolved = resolved.filter(|resolved| resolved.target != sent);
         let stripped =
-            memchr(b';', path).map(|_| resolve_into(sent, PathParameters::Stripped, stripped));
+            memchr(b';', path).map(|_| resolve_into(sent, PathParameterMode::Stripped, stripped));
         let stripped = stripped.filter(|stripped| {
             stripped.target != sent
                 && resolved.is_none_or(|resolved| resolved.target != stripped.target)
@@ -193,7 +193,7 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
 
 /// Whether the parameters of segments are kept or stripped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PathParameters {
+enum PathParameterMode {
     Kept,
     Stripped,
 }
@@ -204,12 +204,12 @@ enum PathParameters {
 /// up to the next slash that is not an escape, as Tomcat does: `/a/..;x%2Fy/b` is `/b`.
 fn resolve_into<'a>(
     sent: &[u8],
-    parameters: PathParameters,
+    parameters: PathParameterMode,
     out: &'a mut Vec<u8>,
 ) -> ResolvedTarget<'a> {
     let (path, query) = split_query(sent);
     out.clear();
-    let mut is_shortened = parameters == PathParameters::Stripped;
+    let mut is_shortened = parameters == PathParameterMode::Stripped;
     let mut rest = Some(path.strip_prefix(b"/").unwrap_or(path));
     while let Some(path) = rest {
         let segment;
@@ -239,10 +239,10 @@ fn resolve_into<'a>(
 }
 
 /// The first segment of a path, and the rest behind the next slash or `%2F`.
-fn first_segment(path: &[u8], parameters: PathParameters) -> (&[u8], Option<&[u8]>) {
+fn first_segment(path: &[u8], parameters: PathParameterMode) -> (&[u8], Option<&[u8]>) {
     let end = memchr3_iter(b'/', b'%', b';', path).find_map(|at| match &path[at..] {
         [b'/', rest @ ..] | [b'%', b'2', b'F', rest @ ..] => Some((at, Some(rest))),
-        parameter @ [b';', ..] if parameters == PathParameters::Stripped => Some((
+        parameter @ [b';', ..] if parameters == PathParameterMode::Stripped => Some((
             at,
             memchr(b'/', parameter).map(|slash| &parameter[slash + 1..]),
         )),

@@ -3,7 +3,7 @@
 //! challenges, and the status for operators gets the state of certificates and orders.
 
 use super::ServerError;
-use crate::acme::{AcmeScheduler, ChallengeListeners, ChallengePorts, IssuedCertificates};
+use crate::acme::{AcmeScheduler, ChallengePorts, ChallengeReachability, IssuedCertificates};
 use crate::admin::{CertificateStatusFn, Operations};
 use crate::edge::CertificateStore;
 use crate::policy::Snapshot;
@@ -88,7 +88,7 @@ impl AcmeServices {
             .any(|listener| listener.tls.is_none());
         Some(AcmeScheduler::open(
             acme_settings,
-            ChallengeListeners {
+            ChallengeReachability {
                 ports,
                 has_clear_text,
             },
@@ -113,7 +113,7 @@ impl AcmeServices {
     }
 
     /// Starts the thread that gets certificates. It waits until this process is ready and alone
-    /// accepts connections (`Upgrades::is_alone`): an authority connects at once. It asks for the
+    /// accepts connections (`UpgradeCoordinator::is_alone`): an authority connects at once. It asks for the
     /// hosts that `acme` names, or else for those of the policies, without those that have a
     /// certificate from files.
     ///

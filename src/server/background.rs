@@ -7,7 +7,7 @@
 //! not handle it.
 
 use super::ServerError;
-use super::hand_over::Upgrades;
+use super::hand_over::UpgradeCoordinator;
 use super::service_manager::notify_reload;
 use super::stop::Stop;
 use crate::evidence::{EvidenceRecorder, fetch_timestamps, open_existing};
@@ -30,7 +30,7 @@ const STAMP_RETRY: Duration = Duration::from_secs(600);
 /// Adds the jobs to the scheduler, starts the threads, and acts on signals from now on. Fails if a
 /// thread cannot be started.
 pub fn start_background(
-    upgrades: &Arc<Upgrades>,
+    upgrades: &Arc<UpgradeCoordinator>,
     scheduler: Scheduler,
     signals: Signals,
 ) -> Result<UpkeepThreads, ServerError> {
@@ -119,7 +119,7 @@ fn handle_signals(mut signals: Signals, stop: &Stop, reload: &JobWaker) {
 
 /// Reopens the logs, also those of the previous process if that still runs, and reloads policies and
 /// certificates.
-fn handle_sighup(upgrades: &Upgrades) {
+fn handle_sighup(upgrades: &UpgradeCoordinator) {
     tracing::info!("SIGHUP: reopening the logs, reloading the policies and certificates");
     let services = &upgrades.services;
     services.instance.reopen_logs();

@@ -17,7 +17,7 @@ use crate::locks::{lock, lock_within};
 use crate::peers::{CountsError, ExchangeStatus, ForgetError, Peers};
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
-use crate::state::history::{HistoryReader, PeerCounts, PeriodLength};
+use crate::state::history::{PeerPeriodCounts, PeriodLength, RequestHistoryReader};
 use crate::state::{RestoredState, StateStore};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
@@ -40,7 +40,7 @@ pub struct StorePeers {
     pub exchange: Arc<ExchangeThread>,
     url: String,
     id: String,
-    history: HistoryReader,
+    history: RequestHistoryReader,
     clock: Clock,
     /// The store, and the moment before which all counts are in it.
     connection: Mutex<(SharedStore, Option<Timestamp>)>,
@@ -174,7 +174,11 @@ impl Peers for StorePeers {
 
     /// Leaves out counts that this version cannot decode. Also fails if the connection is in use for
     /// longer than `LOCK_TIMEOUT`.
-    fn counts(&self, step: PeriodLength, from: Timestamp) -> Result<Vec<PeerCounts>, CountsError> {
+    fn counts(
+        &self,
+        step: PeriodLength,
+        from: Timestamp,
+    ) -> Result<Vec<PeerPeriodCounts>, CountsError> {
         let starts = period_starts(step, from, self.clock.moment().now);
         let names: Vec<String> = starts
             .iter()
@@ -193,7 +197,7 @@ impl Peers for StorePeers {
             // A later version may write another form.
             others.filter_map(move |(instance, value)| {
                 let counted = serde_json::from_str(&value).ok()?;
-                Some(PeerCounts {
+                Some(PeerPeriodCounts {
                     instance,
                     start,
                     counted,

@@ -28,9 +28,9 @@ use crate::upkeep::UpkeepThreads;
 use crate::upstreams::TlsFileError;
 use acme_services::AcmeServices;
 use background::catch_signals;
-use hand_over::Upgrades;
+use hand_over::UpgradeCoordinator;
 #[cfg(feature = "internals")]
-pub use origin_robots::OriginRobots;
+pub use origin_robots::OriginRobotsTracker;
 pub use origin_robots::known_origins;
 use proxy_server::ProxyServer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -228,7 +228,7 @@ pub fn run(
     if !is_replaceable {
         sockets.passable.clear();
     }
-    let upgrades = Upgrades::new(
+    let upgrades = UpgradeCoordinator::new(
         services.clone(),
         stop,
         sockets.passable,
@@ -266,9 +266,14 @@ pub fn run(
 /// Closes the server after its last request: writes the end of the run and removes the sockets at
 /// `paths`, unless the next process has taken them over. `cut_off` is how many connections are cut
 /// off, for the next process.
-fn close_server(threads: UpkeepThreads, upgrades: &Upgrades, cut_off: usize, paths: &[PathBuf]) {
+fn close_server(
+    threads: UpkeepThreads,
+    upgrades: &UpgradeCoordinator,
+    cut_off: usize,
+    paths: &[PathBuf],
+) {
     let has_left = upgrades.send_farewell(cut_off);
-    threads.close();
+    threads.stop_and_flush();
     if !has_left {
         upgrades.services.close();
     }

@@ -2,14 +2,14 @@
 //! the proxy, of the decision service for other proxies, and of the admin interface), the service
 //! that resolves the names of origins, and the one that checks the health of origins.
 
-use super::hand_over::Upgrades;
+use super::hand_over::UpgradeCoordinator;
 use super::services::Services;
 use super::stop::Drain;
 use crate::admin::AdminApp;
 use crate::decisions::DecisionService;
 use crate::edge::{
     AcceptService, AdminListener, BoundListener, ConnectionCounter, EdgeContext, Forwarder,
-    Listener, ServeConnection, ServedListeners, TlsListener, WorkerHealth,
+    Listener, ListenerTls, ServeConnection, ServedListeners, WorkerHealth,
 };
 use crate::gateway::Gateway;
 use crate::requests::{ChallengeFiles, HttpsRedirect, RequestSettings};
@@ -41,9 +41,9 @@ impl ProxyServer {
     /// Assembles the server: Pingora's proxy, the edge and the forwarder on the listeners of the
     /// proxy (in the order of the settings) and of the decision service, and the background services.
     pub fn new(
-        listeners: Vec<(BoundListener, Option<TlsListener>)>,
+        listeners: Vec<(BoundListener, Option<ListenerTls>)>,
         decision_listeners: Vec<BoundListener>,
-        upgrades: Arc<Upgrades>,
+        upgrades: Arc<UpgradeCoordinator>,
     ) -> ProxyServer {
         let services = &*upgrades.services;
         let settings = &services.settings;
@@ -151,7 +151,7 @@ impl ProxyServer {
 
 /// Marks the server as ready when all services accept connections.
 struct Readiness {
-    upgrades: Arc<Upgrades>,
+    upgrades: Arc<UpgradeCoordinator>,
     missing: AtomicUsize,
 }
 
@@ -173,7 +173,7 @@ impl Readiness {
 /// else to 443 if a listener with TLS has that port or none has TLS, else to the first port with TLS.
 fn proxy_listeners(
     settings: &Settings,
-    listeners: Vec<(BoundListener, Option<TlsListener>)>,
+    listeners: Vec<(BoundListener, Option<ListenerTls>)>,
     edge: &Arc<EdgeContext>,
 ) -> ServedListeners {
     let mut ports = Vec::new();

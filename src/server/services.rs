@@ -6,7 +6,7 @@
 use super::ServerError;
 use super::acme_services::AcmeServices;
 use super::instances::StorePeers;
-use super::origin_robots::{self, OriginRobots};
+use super::origin_robots::{self, OriginRobotsTracker};
 use super::sockets::listener_names;
 use super::stop::flush_logs;
 use crate::acme::AcmeScheduler;
@@ -16,17 +16,17 @@ use crate::crawlers::Registry;
 use crate::evidence::EvidenceRecorder;
 use crate::facts::StoredFacts;
 use crate::identity::refresh::{ListRefresher, ListUpdateHandle};
-use crate::identity::{IdentityProofs, ProofMethods, reverse_dns};
+use crate::identity::{IdentityVerifier, ProofMethods, reverse_dns};
 use crate::judge::{PeerConfirmation, RequestLogs};
 use crate::origin::robots::StoredCopies;
 use crate::requests::{ChallengeFiles, RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{IdentitySettings, ListSource, ListenAddress, Settings};
-use crate::sites::{DefaultSite, InitialOrigins, SiteOptions};
+use crate::sites::{DefaultSite, InitialOriginRobots, SiteOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
-use crate::upgrade::PassedMemory;
-use crate::upkeep::{Instance, InstanceParts, InstanceUpkeep};
+use crate::upgrade::HandedOverMemory;
+use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep};
 use crate::upstreams::Upstreams;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -53,15 +53,15 @@ pub struct Services {
 
 impl Services {
     /// Opens the state directory, loads the policies, and begins this run in the state store. Also
-    /// returns the [`OriginRobots`], which do not run yet. If another process hands over to this one,
+    /// returns the [`OriginRobotsTracker`], which do not run yet. If another process hands over to this one,
     /// `lock` is that of the state directory, and `memory` the facts that are in no table.
     pub fn open(
         settings: Settings,
         acme_services: AcmeServices,
         scheduler: &Scheduler,
         lock: Option<OwnedFd>,
-        memory: PassedMemory,
-    ) -> Result<(Arc<Services>, OriginRobots), ServerError> {
+        memory: HandedOverMemory,
+    ) -> Result<(Arc<Services>, OriginRobotsTracker), ServerError> {
         let clock = open_clock(&settings)?.continued_from(Duration::from_millis(memory.monotonic));
         let (store, restored) = open_state(&settings, lock, clock.clone())?;
         let now = clock.moment().now;
@@ -72,7 +72,7 @@ impl Services {
         let mut logs = open_logs(&settings, confirmation.clone())?;
         let evidence = open_evidence(&settings)?;
         logs.sinks.extend(evidence.sink(&proofs));
-        let parts = InstanceParts {
+        let parts = InstanceInputs {
             clock,
             store: &store,
             restored: &restored,
@@ -93,7 +93,7 @@ impl Services {
             scheduler,
         )?;
         let sites = instance.sites.clone();
-        let robots = OriginRobots::new(sites, &settings.origins, copies, store.clone(), now);
+        let robots = OriginRobotsTracker::new(sites, &settings.origins, copies, store.clone(), now);
         let lists = start_proofs(&settings.identity, queue, &instance, scheduler)?;
         let upstreams = Upstreams::new(
             &settings.origins,
@@ -174,7 +174,7 @@ pub fn site_options(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
         policies: settings.policies.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
-        origins: InitialOrigins {
+        origins: InitialOriginRobots {
             default_sites: DefaultSite::from_settings(&settings.origins),
             ..origin_robots::known_origins(copies, &settings.origins)
         },
@@ -283,7 +283,7 @@ fn open_proofs(
     settings: &IdentitySettings,
     facts: &StoredFacts,
     store: &StateStore,
-) -> (Arc<IdentityProofs>, Option<Receiver<IpAddr>>) {
+) -> (Arc<IdentityVerifier>, Option<Receiver<IpAddr>>) {
     // Without outgoing requests the lists of an earlier run still count.
     let has_source = settings.outgoing || matches!(settings.lists, ListSource::Directory(_));
     let has_lists = has_source || !facts.network_lists.is_empty();
@@ -292,7 +292,7 @@ fn open_proofs(
         lists: settings.lists != ListSource::Off && has_lists,
         signatures: settings.signatures && has_lists,
     };
-    let proofs = IdentityProofs::new(Registry::builtin(), facts, store, uses, queue);
+    let proofs = IdentityVerifier::new(Registry::builtin(), facts, store, uses, queue);
     (Arc::new(proofs), waiting)
 }
 

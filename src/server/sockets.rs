@@ -6,11 +6,11 @@
 //! connection any more.
 
 use super::{BoundAddresses, ServerError};
-use crate::admin::control::{ControlCommands, ControlSocket};
+use crate::admin::control::{ControlRequestHandler, ControlSocket};
 use crate::edge::{self, BoundListener};
 use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
-use crate::upgrade::{InheritedListeners, PassedListener};
+use crate::upgrade::{HandedOverListener, InheritedListeners};
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 const OWNER_AND_GROUP: u32 = 0o660;
 
 /// A listener with a descriptor for another process.
-pub type PassableListener = (PassedListener, OwnedFd);
+pub type PassableListener = (HandedOverListener, OwnedFd);
 
 /// Bound listeners.
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl Sockets {
             Some(found) => found,
             None => (
                 bind_listener(&name, settings)?,
-                PassedListener {
+                HandedOverListener {
                     name,
                     is_managed: false,
                 },
@@ -137,7 +137,7 @@ impl Sockets {
             .as_fd()
             .try_clone_to_owned()
             .map_err(ServerError::from_io("cannot keep a listener"))?;
-        if let PassedListener {
+        if let HandedOverListener {
             name: ListenAddress::Unix(path),
             is_managed: false,
         } = &passed
@@ -225,7 +225,7 @@ impl ControlEndpoint {
     }
 
     /// Answers the clients of the socket from now on, if this process has it.
-    pub fn serve(&self, commands: ControlCommands) -> Result<(), ServerError> {
+    pub fn serve(&self, commands: ControlRequestHandler) -> Result<(), ServerError> {
         let Some(socket) = self.socket() else {
             return Ok(());
         };
@@ -237,7 +237,7 @@ impl ControlEndpoint {
     /// Replaces the socket of the previous process, which passed its `file_lock`, and serves it. Does
     /// nothing without a path in the settings or if this process has the socket already. An error is
     /// logged.
-    pub fn take_over(&self, file_lock: Option<OwnedFd>, commands: ControlCommands) {
+    pub fn take_over(&self, file_lock: Option<OwnedFd>, commands: ControlRequestHandler) {
         let Some(path) = self.path.as_deref().filter(|_| self.socket().is_none()) else {
             return;
         };

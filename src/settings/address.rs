@@ -1,8 +1,8 @@
-//! Parses addresses in settings and command-line flags. [`ServerAddress::parse`] parses the URL of
+//! Parses addresses in settings and command-line flags. [`OriginServerAddress::parse`] parses the URL of
 //! a server, [`normalize_host`] and [`normalize_host_pattern`] a host, and [`parse_listen_address`]
 //! an address to listen on.
 
-use super::ServerAddress;
+use super::OriginServerAddress;
 use crate::yaml::is_plain_word;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddress;
@@ -13,22 +13,22 @@ use std::path::PathBuf;
 #[error("{0}")]
 pub struct AddressError(String);
 
-impl ServerAddress {
+impl OriginServerAddress {
     /// Parses the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`,
     /// `unix:/run/app.sock`. The default port is 80 or 443. A path, a user and a password are
     /// mistakes.
     ///
     /// ```
-    /// use crawlgate::internals::settings::ServerAddress;
-    /// let server = ServerAddress::parse("https://origin.example").expect("a URL");
+    /// use crawlgate::internals::settings::OriginServerAddress;
+    /// let server = OriginServerAddress::parse("https://origin.example").expect("a URL");
     /// assert_eq!((server.tls, server.host.as_str(), server.port), (true, "origin.example", 443));
-    /// assert!(ServerAddress::parse("origin.example").is_err());
+    /// assert!(OriginServerAddress::parse("origin.example").is_err());
     /// ```
     ///
     /// # Errors
     /// The first mistake in the URL.
-    pub fn parse(url: &str) -> Result<ServerAddress, AddressError> {
-        ServerAddress::parse_parts(url).map_err(|mistake| {
+    pub fn parse(url: &str) -> Result<OriginServerAddress, AddressError> {
+        OriginServerAddress::parse_parts(url).map_err(|mistake| {
             AddressError(format!("\"{url}\" is not the URL of a server: {mistake}"))
         })
     }
@@ -77,15 +77,15 @@ impl ServerAddress {
         self.socket.is_none() && self.ip().is_none()
     }
 
-    /// [`ServerAddress::parse`], with only the mistake as the error.
-    fn parse_parts(url: &str) -> Result<ServerAddress, &'static str> {
+    /// [`OriginServerAddress::parse`], with only the mistake as the error.
+    fn parse_parts(url: &str) -> Result<OriginServerAddress, &'static str> {
         if let Some(path) = url.strip_prefix("unix:") {
             // An empty path would be an unnamed socket.
             let is_path = !path.is_empty() && UnixAddress::from_pathname(path).is_ok();
             let socket = is_path.then(|| PathBuf::from(path));
             let socket =
                 socket.ok_or("the path of a socket must have 1 to 107 bytes and no zero byte")?;
-            return Ok(ServerAddress {
+            return Ok(OriginServerAddress {
                 tls: false,
                 host: "localhost".into(),
                 port: 80,
@@ -112,7 +112,7 @@ impl ServerAddress {
         if port == 0 {
             return Err("port 0 does not exist");
         }
-        Ok(ServerAddress {
+        Ok(OriginServerAddress {
             tls,
             host: normalize_host(host).ok_or("its host is not a host name")?,
             port,

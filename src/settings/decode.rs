@@ -1,7 +1,7 @@
 //! [`decode_settings`] decodes `crawlgate.yaml`, and reports all mistakes in one run, each with its
 //! place in the file.
 
-use super::client_address::decode_client_address;
+use super::client_address_field::decode_client_address;
 use super::decisions::decode_decisions;
 use super::evidence::decode_evidence;
 use super::identity::decode_identity;

@@ -5,7 +5,7 @@
 
 mod acme;
 mod address;
-mod client_address;
+mod client_address_field;
 mod decisions;
 mod decode;
 mod evidence;
@@ -22,7 +22,7 @@ mod values;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
 pub use address::{AddressError, parse_listen_address};
-pub use client_address::ClientAddress;
+pub use client_address_field::ClientAddressField;
 pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::decode_settings;
 pub use evidence::EvidenceSettings;
@@ -73,7 +73,7 @@ pub struct Settings {
     /// Proxies whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The field in which they send the address of the client.
-    pub client_address: ClientAddress,
+    pub client_address: ClientAddressField,
     /// How the identity of crawlers may be proven.
     pub identity: IdentitySettings,
     /// The directory of challenge files that an ACME client writes; without it the origin answers.
@@ -122,7 +122,7 @@ impl Default for Settings {
             control: None,
             state: None,
             trusted_proxies: Vec::new(),
-            client_address: ClientAddress::default(),
+            client_address: ClientAddressField::default(),
             identity: IdentitySettings::default(),
             acme_webroot: None,
             limits: Limits::default(),
@@ -175,7 +175,7 @@ impl Settings {
 
 /// The address of an origin's server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ServerAddress {
+pub struct OriginServerAddress {
     /// Whether it speaks TLS.
     pub tls: bool,
     /// A name, or an address (IPv6 without brackets).

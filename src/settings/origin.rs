@@ -2,7 +2,7 @@
 //! forwards requests to for some hosts and paths. They include load balancing, health checks, TLS
 //! and capacity.
 
-use super::ServerAddress;
+use super::OriginServerAddress;
 use super::address::parse_host_port;
 use super::section::section;
 use super::server_health::{EjectionSettings, HealthSettings};
@@ -44,7 +44,7 @@ pub struct OriginSettings {
 
 impl OriginSettings {
     /// An origin for every host and path, with defaults.
-    pub fn with_servers(servers: impl IntoIterator<Item = ServerAddress>) -> OriginSettings {
+    pub fn with_servers(servers: impl IntoIterator<Item = OriginServerAddress>) -> OriginSettings {
         OriginSettings {
             hosts: Vec::new(),
             paths: Vec::new(),
@@ -99,7 +99,7 @@ pub struct TlsFile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     /// Its URL.
-    pub address: ServerAddress,
+    pub address: OriginServerAddress,
     /// How many requests it gets in comparison with other servers.
     pub weight: u16,
     /// Whether it is used only while no other server is up.
@@ -108,8 +108,8 @@ pub struct ServerSettings {
     pub span: Option<SourceSpan>,
 }
 
-impl From<ServerAddress> for ServerSettings {
-    fn from(address: ServerAddress) -> ServerSettings {
+impl From<OriginServerAddress> for ServerSettings {
+    fn from(address: OriginServerAddress) -> ServerSettings {
         ServerSettings {
             address,
             weight: 1,

@@ -104,11 +104,11 @@ impl OriginIndex {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ServerAddress;
+    use super::super::OriginServerAddress;
     use super::*;
 
     fn origin(hosts: &[&str], paths: &[&str]) -> OriginSettings {
-        let server = ServerAddress::parse("http://127.0.0.1:8080").expect("a URL");
+        let server = OriginServerAddress::parse("http://127.0.0.1:8080").expect("a URL");
         let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
         OriginSettings {
             hosts: strings(hosts),

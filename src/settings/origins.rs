@@ -9,8 +9,8 @@ use super::values::{
     number_within, parse_plain_path,
 };
 use super::{
-    CapacitySettings, OriginSettings, OriginTimeouts, OriginTls, ServerAddress, ServerSettings,
-    TlsFile,
+    CapacitySettings, OriginServerAddress, OriginSettings, OriginTimeouts, OriginTls,
+    ServerSettings, TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::yaml::{MapFields, NodeReader};
@@ -64,8 +64,8 @@ pub fn decode_origins(node: NodeReader<'_>) -> Vec<OriginSettings> {
 /// The host and path that two origins have in common, for a message. Two origins without hosts have
 /// every other host in common, and two without paths every path.
 fn common_host_and_path(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
-    let path = first_common(&one.paths, &other.paths)?;
-    let host = match first_common(&one.hosts, &other.hosts)? {
+    let path = first_overlap(&one.paths, &other.paths)?;
+    let host = match first_overlap(&one.hosts, &other.hosts)? {
         "" => "all other hosts".to_owned(),
         host => format!("\"{host}\""),
     };
@@ -76,7 +76,7 @@ fn common_host_and_path(one: &OriginSettings, other: &OriginSettings) -> Option<
 }
 
 /// The first common entry, or `""` for two empty lists, which both mean everything else.
-fn first_common<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
+fn first_overlap<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
     if one.is_empty() && other.is_empty() {
         return Some("");
     }
@@ -202,13 +202,13 @@ fn decode_server(node: NodeReader<'_>) -> Option<ServerSettings> {
     })?
 }
 
-fn decode_server_address(node: NodeReader<'_>) -> Option<ServerAddress> {
+fn decode_server_address(node: NodeReader<'_>) -> Option<OriginServerAddress> {
     let text = node.text("the URL of a server, like http://127.0.0.1:3000")?;
-    let address = ServerAddress::parse(text)
+    let address = OriginServerAddress::parse(text)
         .map_err(|error| node.error("bad-origin", error.to_string()))
         .ok()?;
     let socket = address.socket.map(|path| node.decoder.directory.join(path));
-    Some(ServerAddress { socket, ..address })
+    Some(OriginServerAddress { socket, ..address })
 }
 
 /// A map with `ca`, `server_name` and `client`, which has a certificate and its key.

@@ -68,7 +68,7 @@ fn whole_file_is_decoded() {
     );
     assert_eq!(
         settings.origins[0].servers[1].address,
-        ServerAddress {
+        OriginServerAddress {
             tls: true,
             host: "b.example".into(),
             port: 443,
@@ -435,7 +435,7 @@ fn unix_sockets_are_relative_to_the_settings() {
         .map(|server| server.address.url())
         .collect();
     assert_eq!(urls, ["unix:/run/app.sock", "unix:/etc/crawlgate/app.sock"]);
-    assert!(ServerAddress::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
+    assert!(OriginServerAddress::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
 }
 
 #[test]
@@ -634,9 +634,9 @@ fn url_of_no_server_is_rejected_with_reason() {
         "http://a..b",
         "unix:",
     ] {
-        assert!(ServerAddress::parse(url).is_err(), "{url}");
+        assert!(OriginServerAddress::parse(url).is_err(), "{url}");
     }
-    let v6 = ServerAddress::parse("http://[::1]:81/").expect("a URL");
+    let v6 = OriginServerAddress::parse("http://[::1]:81/").expect("a URL");
     assert_eq!((v6.host.as_str(), v6.port), ("::1", 81));
 }
 

@@ -3,7 +3,7 @@
 
 use super::fetch::fetch_urls;
 use super::lints::{self, url_finding};
-use super::parse::{PlaceFinder, Sitemap, shown};
+use super::parse::{Sitemap, SpanFinder, shown};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::heads::likely_content_type;
 use crate::policy::site::{GoogleParsing, SEARCH_ENGINES};
@@ -11,7 +11,7 @@ use crate::policy::{Kind, Site, Snapshot, Verdict};
 use crate::printable::join;
 use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow};
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, DecisionScratch, RequestToJudge, decide_for, rule_location};
+use crate::verdict::{DecisionScratch, RecentBehaviour, RequestToJudge, decide_for, rule_location};
 use crate::yaml::{Diagnostic, Diagnostics};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -84,7 +84,7 @@ impl<'a> SitemapChecker<'a> {
             fetch_urls(&on_sites.collect::<Vec<_>>(), until, self.now)
         });
         let mut fetched = fetched.into_iter().flatten();
-        let mut places = PlaceFinder::new(&sitemap.text);
+        let mut places = SpanFinder::new(&sitemap.text);
         let mut findings = Diagnostics::default();
         if sitemap.urls.is_empty() {
             let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
@@ -148,7 +148,7 @@ impl<'a> SitemapChecker<'a> {
                 audience.claim,
                 place.target,
             );
-            let decision = decide_for(&request, Behaviour::default(), &mut self.scratch);
+            let decision = decide_for(&request, RecentBehaviour::default(), &mut self.scratch);
             // The crawlers may fetch the URL as it is written, if only a resolved one is closed.
             if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
                 continue;

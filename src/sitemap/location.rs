@@ -5,7 +5,7 @@
 
 use super::checker::{SitemapChecker, push_limited};
 use super::lints::{self, url_finding};
-use super::parse::{MAX_BYTES, PlaceFinder, Sitemap, SitemapKind, UnreadableSitemap, shown};
+use super::parse::{MAX_BYTES, Sitemap, SitemapKind, SpanFinder, UnreadableSitemap, shown};
 use crate::download::{client_config, failure_reason, read_body};
 use crate::files::parent_directory;
 use crate::policy::lint::FileFindings;
@@ -134,7 +134,7 @@ pub fn check_sitemap(
     };
     let mut findings = Diagnostics::default();
     let mut files = Vec::new();
-    let mut places = PlaceFinder::new(&sitemap.text);
+    let mut places = SpanFinder::new(&sitemap.text);
     let mut read = HashSet::new();
     for listed in &sitemap.urls {
         let checked = match location.child(&listed.url) {

@@ -1,5 +1,5 @@
 //! [`Sitemap::parse`] parses an XML sitemap, an index of sitemaps or a plain list of URLs, also if
-//! it is compressed with gzip. Each URL keeps its byte range in the text, and [`PlaceFinder`]
+//! it is compressed with gzip. Each URL keeps its byte range in the text, and [`SpanFinder`]
 //! converts ranges to lines and columns. [`shown`] quotes and shortens a URL for a message.
 
 use crate::files::read_up_to;
@@ -93,7 +93,7 @@ impl UnreadableSitemap {
     /// A mistake at a byte of the text.
     fn at(at: usize, text: &str, error: SitemapError) -> UnreadableSitemap {
         UnreadableSitemap {
-            span: Some(PlaceFinder::new(text).find(at..at + 1)),
+            span: Some(SpanFinder::new(text).find(at..at + 1)),
             ..error.into()
         }
     }
@@ -123,7 +123,7 @@ impl Sitemap {
 
 /// Finds the lines and columns of ranges, which must begin in ascending order. A sitemap may be one
 /// line of 50 MB with 50,000 URLs.
-pub struct PlaceFinder<'a> {
+pub struct SpanFinder<'a> {
     text: &'a str,
     /// The byte that `line` and `column` are of.
     at: usize,
@@ -131,9 +131,9 @@ pub struct PlaceFinder<'a> {
     column: usize,
 }
 
-impl<'a> PlaceFinder<'a> {
-    pub fn new(text: &'a str) -> PlaceFinder<'a> {
-        PlaceFinder {
+impl<'a> SpanFinder<'a> {
+    pub fn new(text: &'a str) -> SpanFinder<'a> {
+        SpanFinder {
             text,
             at: 0,
             line: 1,

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::clock::Moment;
-use crate::policy::{RobotsVersion, SiteEntry};
+use crate::policy::{RobotsVersionId, SiteEntry};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ fn start_manager(
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
-        origins: InitialOrigins::default(),
+        origins: InitialOriginRobots::default(),
         published_proof: false,
     };
     let manager = SiteManager::start(options, store, restored, START);
@@ -88,7 +88,7 @@ impl AnnouncedSites {
         write_policy(self.directory.path(), site, rule, mode);
     }
 
-    fn version_and_mode(&self, site: &str) -> (RobotsVersion, String) {
+    fn version_and_mode(&self, site: &str) -> (RobotsVersionId, String) {
         let snapshot = self.manager.snapshot();
         let entry = &snapshot.sites()[snapshot.site_index(site).expect("the site")];
         (
@@ -237,7 +237,7 @@ fn version_of_a_peer_is_stored_when_published_here() {
             .iter()
             .any(|(_, stored)| stored.id == version)
     };
-    let others = PeerLogs {
+    let others = PeerPublicationLogs {
         logs: vec![log],
         files,
     };

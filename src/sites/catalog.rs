@@ -3,7 +3,7 @@
 //! come from the clock, from the origin's robots.txt, and from operators.
 
 use super::default_sites::{DefaultSite, hosts_without_site};
-use super::origins::OriginFiles;
+use super::origins::OriginRobotsFiles;
 use super::pauses::{PauseError, PauseRequest};
 use super::policy_directory::{PolicyText, policy_path};
 use super::policy_file::{
@@ -14,7 +14,7 @@ use super::stored_state::StoredSiteState;
 use crate::crawlers::Registry;
 use crate::facts::{Fact, PauseRecord};
 use crate::finding::Finding;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
@@ -52,7 +52,7 @@ pub struct SiteCatalog {
     /// The default sites to use without a policy, in the order of the settings.
     pub listed_default_sites: Vec<DefaultSite>,
     /// The copies of the origins' robots.txt files.
-    pub origins: OriginFiles,
+    pub origins: OriginRobotsFiles,
     /// The state that outlasts a restart.
     pub stored_state: StoredSiteState,
 }
@@ -211,7 +211,11 @@ impl SiteCatalog {
         else {
             return Ok(false);
         };
-        let compiled = self.recompile(&before, &OriginAvailability::Available(file.clone()), now);
+        let compiled = self.recompile(
+            &before,
+            &OriginRobotsAvailability::Available(file.clone()),
+            now,
+        );
         let Some(site) = compiled.site.clone() else {
             return Err(compiled.errors_with_help());
         };
@@ -252,7 +256,7 @@ impl SiteCatalog {
     fn recompile(
         &self,
         site: &Site,
-        origin: &OriginAvailability,
+        origin: &OriginRobotsAvailability,
         now: Timestamp,
     ) -> CompiledPolicy {
         self.compiler

@@ -4,12 +4,12 @@
 use super::default_sites::DEFAULT_SITE_NAME;
 use super::*;
 use crate::policy::origin::OriginRobotsTxt;
-use crate::settings::{OriginSettings, ServerAddress};
+use crate::settings::{OriginServerAddress, OriginSettings};
 use std::fs;
 use std::path::Path;
 
 fn origin_settings(hosts: &[&str]) -> OriginSettings {
-    let server = ServerAddress::parse("http://127.0.0.1:3000").expect("a URL");
+    let server = OriginServerAddress::parse("http://127.0.0.1:3000").expect("a URL");
     OriginSettings {
         hosts: hosts.iter().map(|host| host.to_string()).collect(),
         ..OriginSettings::with_servers([server])
@@ -60,9 +60,9 @@ fn start_manager(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
-        origins: InitialOrigins {
+        origins: InitialOriginRobots {
             default_sites: DefaultSite::from_settings(origins),
-            ..InitialOrigins::default()
+            ..InitialOriginRobots::default()
         },
         published_proof: false,
     };

@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::Moment;
 use crate::facts::{Fact, LastGoodPolicy};
 use crate::finding::finding_ids;
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -41,7 +41,7 @@ impl DeferredSites {
             policies: directory.path().join("policies"),
             strict: false,
             may_be_missing: false,
-            origins: InitialOrigins::default(),
+            origins: InitialOriginRobots::default(),
             published_proof: false,
         };
         let manager = SiteManager::start(options, &store, &restored, Timestamp(START));
@@ -73,7 +73,7 @@ impl DeferredSites {
         self.manager.reload(self.now())
     }
 
-    fn version(&self) -> RobotsVersion {
+    fn version(&self) -> RobotsVersionId {
         self.manager.snapshot().sites()[0].site.robots_txt.version
     }
 

@@ -3,7 +3,7 @@
 //! log from these facts again, and [`versions_from_facts`] the robots.txt files.
 
 use crate::facts::{AnyFact, DeclaredVersion, GapReason, HistoryGap, StoredFacts};
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::publications::{LogGaps, PublicationLog, VersionStore};
 use crate::time::Timestamp;
 
@@ -43,7 +43,7 @@ fn gap_mut(gaps: &mut LogGaps, reason: GapReason) -> &mut Option<Timestamp> {
 pub fn versions_from_facts(facts: &StoredFacts) -> VersionStore {
     let mut versions = VersionStore::default();
     for (_, file) in &facts.versions {
-        if RobotsVersion::from_body(&file.bytes) == file.id {
+        if RobotsVersionId::from_body(&file.bytes) == file.id {
             versions.insert(file.id, file.bytes.clone());
         }
     }

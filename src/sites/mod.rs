@@ -26,7 +26,7 @@ mod watch;
 
 pub use default_sites::{DefaultSite, is_default_site_policy, origin_request_host};
 pub use origins::{
-    InitialOrigins, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobots, awaited_origin,
+    InitialOriginRobots, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobotsKind, awaited_origin,
 };
 pub use pauses::{PauseError, PauseRequest, run_time_pause_fact};
 pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
@@ -39,7 +39,7 @@ use crate::finding::Finding;
 use crate::locks::lock;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::{IncludedFiles, Snapshot};
-use crate::publications::{PeerLogs, PublicationLog, VersionFile};
+use crate::publications::{PeerPublicationLogs, PublicationLog, VersionFile};
 use crate::state::{RestoredState, StateStore};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -65,7 +65,7 @@ pub struct SiteOptions {
     /// Whether a directory that does not exist counts as empty, because no operator named it.
     pub may_be_missing: bool,
     /// The copies of the origins' own robots.txt files, and the default sites.
-    pub origins: InitialOrigins,
+    pub origins: InitialOriginRobots,
     /// Whether the settings allow proof by networks that the operators of crawlers publish.
     pub published_proof: bool,
 }
@@ -329,7 +329,11 @@ impl SiteManager {
     ///
     /// # Errors
     /// A change is being made.
-    pub fn apply_peer_logs(&self, logs: PeerLogs, now: Timestamp) -> Result<(), PeerLogs> {
+    pub fn apply_peer_logs(
+        &self,
+        logs: PeerPublicationLogs,
+        now: Timestamp,
+    ) -> Result<(), PeerPublicationLogs> {
         let Some(mut updater) = self.try_lock_updater() else {
             return Err(logs);
         };

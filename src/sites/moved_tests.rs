@@ -51,7 +51,7 @@ impl RestartedSites {
             policies: self.path("policies"),
             strict: false,
             may_be_missing: false,
-            origins: InitialOrigins::default(),
+            origins: InitialOriginRobots::default(),
             published_proof: false,
         };
         let manager = super::tests::start_with_options(options, Some(&self.path("state")), now);

@@ -1,5 +1,5 @@
-//! [`OriginFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled
-//! from its policy and its copy. [`InitialOrigins`] has the copies at the start, and
+//! [`OriginRobotsFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled
+//! from its policy and its copy. [`InitialOriginRobots`] has the copies at the start, and
 //! [`OriginRobotsStatus`] is the state of a copy for operators.
 //!
 //! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`MAX_ORIGIN_WAIT`] at
@@ -10,10 +10,10 @@ use super::default_sites::{
     DefaultSite, is_default_site_policy, log_name, origin_request_pattern, site_name_from_log,
 };
 use crate::policy::Site;
-use crate::policy::origin::{OriginAvailability, OriginCopyState, OriginRobotsTxt};
+use crate::policy::origin::{OriginCopyState, OriginRobotsAvailability, OriginRobotsTxt};
 use crate::publications::{PublicationLog, pattern_covers};
 use crate::time::{Timestamp, rfc3339};
-use OriginAvailability::{Available, Awaited};
+use OriginRobotsAvailability::{Available, Awaited};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub const MAX_ORIGIN_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The state of an origin's robots.txt without a copy, awaited since this moment.
-pub fn awaited_origin(since: Timestamp) -> OriginAvailability {
+pub fn awaited_origin(since: Timestamp) -> OriginRobotsAvailability {
     Awaited {
         until: since.plus(MAX_ORIGIN_WAIT),
     }
@@ -34,9 +34,9 @@ pub fn awaited_origin(since: Timestamp) -> OriginAvailability {
 /// `origin: merge`, or has no `origin`, answers robots.txt with 503 until a copy of the origin's
 /// file comes. An entry point whose sites have no origin sets `for_every_site` to an empty file.
 #[derive(Clone, Debug, Default)]
-pub struct InitialOrigins {
+pub struct InitialOriginRobots {
     /// The copies by site.
-    pub copies: BTreeMap<String, OriginAvailability>,
+    pub copies: BTreeMap<String, OriginRobotsAvailability>,
     /// The default sites. If it is empty, one site is for every host.
     pub default_sites: Vec<DefaultSite>,
     /// Why the origin's present file is held back, by site.
@@ -67,7 +67,7 @@ pub struct OriginRobotsStatus {
     pub is_unasked: bool,
     /// What is served meanwhile.
     #[serde(default)]
-    pub served: ServedRobots,
+    pub served: ServedRobotsKind,
     /// Until when robots.txt is answered 503, while it is.
     #[serde(default, serialize_with = "rfc3339")]
     pub unavailable_until: Option<Timestamp>,
@@ -79,7 +79,7 @@ pub struct OriginRobotsStatus {
 /// Which robots.txt a site serves whose policy reads its origin's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ServedRobots {
+pub enum ServedRobotsKind {
     /// The policy with the copy of the origin's file, also if the origin is known to have none.
     #[default]
     WithOrigin,
@@ -89,35 +89,35 @@ pub enum ServedRobots {
     WithoutOrigin,
 }
 
-impl ServedRobots {
+impl ServedRobotsKind {
     /// What a site serves at a moment, and until when if it is 503. It is 503 while the site waits
     /// for its origin's file.
-    pub fn at(site: &Site, now: Timestamp) -> (ServedRobots, Option<Timestamp>) {
+    pub fn at(site: &Site, now: Timestamp) -> (ServedRobotsKind, Option<Timestamp>) {
         let awaited_until = site
             .robots_txt
             .awaits_origin_until
             .filter(|until| now < *until);
         match (&site.origin, awaited_until) {
-            (_, Some(until)) => (ServedRobots::Unavailable, Some(until)),
-            (Some(_), None) => (ServedRobots::WithOrigin, None),
-            (None, None) => (ServedRobots::WithoutOrigin, None),
+            (_, Some(until)) => (ServedRobotsKind::Unavailable, Some(until)),
+            (Some(_), None) => (ServedRobotsKind::WithOrigin, None),
+            (None, None) => (ServedRobotsKind::WithoutOrigin, None),
         }
     }
 }
 
 /// The copies of origins' robots.txt files that sites are compiled with.
 #[derive(Clone, Debug, Default)]
-pub struct OriginFiles {
+pub struct OriginRobotsFiles {
     /// The copies by site.
-    pub by_site: BTreeMap<String, OriginAvailability>,
+    pub by_site: BTreeMap<String, OriginRobotsAvailability>,
     /// The file of every site that has no copy of its own.
     pub for_every_site: Option<Arc<OriginRobotsTxt>>,
 }
 
-impl OriginFiles {
+impl OriginRobotsFiles {
     /// The origin's file for compiling a site: its own copy, else the file for every site, else
     /// "awaited" from now on.
-    pub fn for_site(&self, name: &str, now: Timestamp) -> OriginAvailability {
+    pub fn for_site(&self, name: &str, now: Timestamp) -> OriginRobotsAvailability {
         let known = self
             .by_site
             .get(name)
@@ -136,7 +136,7 @@ impl OriginFiles {
         before: Option<&Site>,
         log: &PublicationLog,
         now: Timestamp,
-    ) -> Option<OriginAvailability> {
+    ) -> Option<OriginRobotsAvailability> {
         if !site.policy.reads_origin() || log.is_empty() || self.for_every_site.is_some() {
             return None;
         }

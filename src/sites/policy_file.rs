@@ -15,10 +15,10 @@ use super::policy_directory::{PolicyText, check_command, is_removed};
 use crate::crawlers::Registry;
 use crate::finding::Finding;
 use crate::policy::lint::remove_provable_findings;
-use crate::policy::origin::OriginAvailability;
+use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{IncludedFiles, Site, SiteEntry};
 use crate::time::Timestamp;
-use crate::verdict::PolicySources;
+use crate::verdict::PolicyDependencies;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceFile};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ const MAX_LOGGED_FINDINGS: usize = 20;
 pub type CompileFn = fn(
     &str,
     &SourceFile,
-    PolicySources<'_>,
+    PolicyDependencies<'_>,
     &'static Registry,
     Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics);
@@ -53,7 +53,7 @@ impl SiteCompiler {
         &self,
         name: &str,
         text: &PolicyText,
-        origin: &OriginAvailability,
+        origin: &OriginRobotsAvailability,
         now: Timestamp,
     ) -> CompiledPolicy {
         let source = match text {
@@ -71,7 +71,7 @@ impl SiteCompiler {
                 };
             }
         };
-        let surroundings = PolicySources {
+        let surroundings = PolicyDependencies {
             origin,
             files: &self.files,
         };

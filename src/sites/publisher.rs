@@ -26,12 +26,12 @@ use super::pauses::Pauses;
 use super::same_robots::identity_digest;
 use crate::crawlers::Registry;
 use crate::facts::{self, Fact, diff_facts};
-use crate::policy::host_history::HostHistories;
+use crate::policy::publication_history::PublicationHistories;
 use crate::policy::site::PreviousRobotsTxt;
-use crate::policy::{RobotsVersion, Site, SiteEntry, Snapshot};
+use crate::policy::{RobotsVersionId, Site, SiteEntry, Snapshot};
 use crate::publications::{
-    CurrentSite, DeclaredPreviousRobots, HistoryHorizon, PeerLogs, PublicationLog, PublishedRobots,
-    VersionFile, VersionStore,
+    CurrentSite, DeclaredPreviousRobots, HistoryHorizon, PeerPublicationLogs, PublicationLog,
+    PublishedRobots, VersionFile, VersionStore,
 };
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::time::Timestamp;
@@ -93,7 +93,7 @@ pub struct Publisher {
     /// The bytes of versions that were published here or by other instances.
     pub versions: VersionStore,
     /// The versions that only other instances published. They are not stored.
-    peer_versions: BTreeSet<RobotsVersion>,
+    peer_versions: BTreeSet<RobotsVersionId>,
     /// The sites in force.
     entries: Vec<SiteEntry>,
     generation: u64,
@@ -159,7 +159,7 @@ impl Publisher {
     }
 
     /// Replaces the logs of other instances, and keeps the bytes of new versions. Publishes nothing.
-    pub fn set_peer_logs(&mut self, peers: PeerLogs) {
+    pub fn set_peer_logs(&mut self, peers: PeerPublicationLogs) {
         self.peer_logs = peers.logs;
         for (version, bytes) in peers.files {
             if !self.versions.contains(version) {
@@ -335,8 +335,8 @@ impl Publisher {
         let first = superseded.min();
         self.next_expiry = first
             .map(|first| first.plus(horizon.max_cache_time.saturating_add(self.log.total_jump())));
-        let snapshot =
-            Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        let snapshot = Snapshot::new(entries, self.generation)
+            .with_histories(PublicationHistories::new(known), now);
         self.next_switch = snapshot.next_robots_txt_switch();
         snapshot
     }
@@ -344,7 +344,7 @@ impl Publisher {
     /// Removes the bytes of versions that are neither in force nor in any log since the horizon.
     fn remove_unused_versions(&mut self, entries: &[SiteEntry], horizon: HistoryHorizon) {
         let since = self.log.cached_since(horizon.max_cache_time, horizon.now);
-        let mut wanted: BTreeSet<RobotsVersion> = self.log.versions_since(since);
+        let mut wanted: BTreeSet<RobotsVersionId> = self.log.versions_since(since);
         wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
         wanted.extend(
             self.peer_logs
@@ -367,17 +367,19 @@ fn site_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
         .and_then(PreviousRobotsTxt::bytes);
     [(file.version, file.body.clone())]
         .into_iter()
-        .chain(before.map(|bytes| (RobotsVersion::from_body(bytes), bytes.clone())))
+        .chain(before.map(|bytes| (RobotsVersionId::from_body(bytes), bytes.clone())))
 }
 
 /// What the policy declares about the time before crawlgate (`robots.previous`).
 fn declared_robots(site: &Site) -> Option<DeclaredPreviousRobots> {
     site.previous.as_ref().map(|previous| match previous {
         PreviousRobotsTxt::File(bytes) => {
-            DeclaredPreviousRobots::Version(RobotsVersion::from_body(bytes))
+            DeclaredPreviousRobots::Version(RobotsVersionId::from_body(bytes))
         }
         PreviousRobotsTxt::Origin(bytes) => DeclaredPreviousRobots::Origin(
-            bytes.as_ref().map(|bytes| RobotsVersion::from_body(bytes)),
+            bytes
+                .as_ref()
+                .map(|bytes| RobotsVersionId::from_body(bytes)),
         ),
     })
 }

@@ -55,7 +55,7 @@ impl RestartedSites {
             policies: self.directory.path().join("policies"),
             strict: false,
             may_be_missing,
-            origins: InitialOrigins::default(),
+            origins: InitialOriginRobots::default(),
             published_proof: false,
         };
         let state = self.directory.path().join("state");

@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::indexing::parse_lines;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPageStatus;
-use crate::policy::{RobotsVersion, SiteEntry};
+use crate::policy::{RobotsVersionId, SiteEntry};
 use crate::verdict::{
     CachedVersions, Claimant, DecisionScratch, Identity, Kind, RequestFacts, decide,
 };
@@ -74,7 +74,7 @@ fn only_entry(manager: &SiteManager) -> SiteEntry {
     manager.snapshot().sites()[0].clone()
 }
 
-fn superseded_versions(manager: &SiteManager) -> Vec<(RobotsVersion, Timestamp)> {
+fn superseded_versions(manager: &SiteManager) -> Vec<(RobotsVersionId, Timestamp)> {
     let snapshot = manager.snapshot();
     let superseded = snapshot.history(b"a.example").superseded.iter();
     superseded

@@ -2,7 +2,7 @@
 //! for the command `status`, the read API and the metrics. [`build_status`] makes them from the
 //! outcome of the last reload and the compiled sites.
 
-use super::origins::{OriginRobotsStatus, ServedRobots};
+use super::origins::{OriginRobotsStatus, ServedRobotsKind};
 use super::publisher::max_cache_time;
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
@@ -10,10 +10,10 @@ use crate::policy::Policy;
 use crate::policy::model::{Acknowledgement, Environment};
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{CrawlerRules, GroupBinding, SEARCH_ENGINES, SiteEntry};
-use crate::policy::{RobotsVersion, Site, Snapshot};
+use crate::policy::{RobotsVersionId, Site, Snapshot};
 use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::UnprovenHost;
+use crate::verdict::NonCountingHost;
 use crate::yaml::located_values;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -95,7 +95,7 @@ pub struct SiteStatus {
     /// other addresses used their names. These lists prove no impostor.
     pub suspended: Vec<String>,
     /// Hosts on which no violation counts at present.
-    pub unproven: Vec<UnprovenHost>,
+    pub unproven: Vec<NonCountingHost>,
     /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
     /// Whether the policy demands a licence, and neither the policy nor the origin names one. Then no
@@ -273,7 +273,7 @@ pub fn build_status(
 fn superseded_versions(
     snapshot: &Snapshot,
     now: Timestamp,
-) -> HashMap<&str, BTreeMap<RobotsVersion, [Timestamp; 2]>> {
+) -> HashMap<&str, BTreeMap<RobotsVersionId, [Timestamp; 2]>> {
     let mut versions = HashMap::<&str, BTreeMap<_, _>>::new();
     let mut counted = HashSet::new();
     for (pattern, history) in snapshot.histories() {
@@ -343,7 +343,7 @@ fn fill_from_entry(
             && !site.signals.has_license(),
         retire: RetireStatus::for_policy(policy, site.at),
         origin_robots: reports.get(&site.name).map(|report| {
-            let (served, unavailable_until) = ServedRobots::at(site, now);
+            let (served, unavailable_until) = ServedRobotsKind::at(site, now);
             OriginRobotsStatus {
                 served,
                 unavailable_until,

@@ -6,7 +6,7 @@
 use super::pauses::Pauses;
 use crate::facts::{AnyFact, LastGoodPolicy, StoredFacts, TagChange};
 use crate::policy::Site;
-use crate::policy::site::{HtmlRules, TagChangeTimes, TagPlan};
+use crate::policy::site::{HtmlRules, TagChangeTimes, TagRules};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl TagHistory {
         // conditions replaces it.
         let is_gone = before.keys().any(|gone| {
             let mut new = known.keys().filter(|id| is_new(id));
-            !known.contains_key(gone) && !new.any(|new| TagPlan::have_same_conditions(*new, *gone))
+            !known.contains_key(gone) && !new.any(|new| TagRules::have_same_conditions(*new, *gone))
         });
         if is_gone || everywhere.iter().any(is_new) {
             history.everywhere = Some(now);

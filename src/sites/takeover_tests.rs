@@ -2,7 +2,7 @@
 //! these hosts published, and the copy of the origin's robots.txt.
 
 use super::*;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use std::fs;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl RestartedSites {
             )
             .expect("a policy");
         }
-        let manager = start_manager(directory.path(), InitialOrigins::default(), 0);
+        let manager = start_manager(directory.path(), InitialOriginRobots::default(), 0);
         RestartedSites {
             directory,
             manager: Some(manager),
@@ -69,10 +69,10 @@ impl RestartedSites {
 
     /// Reads the directory again; or, `cold`, starts another crawlgate.
     fn restart(&mut self, cold: bool, now: i64) {
-        self.restart_with_origins(InitialOrigins::default(), cold, now);
+        self.restart_with_origins(InitialOriginRobots::default(), cold, now);
     }
 
-    fn restart_with_origins(&mut self, origins: InitialOrigins, cold: bool, now: i64) {
+    fn restart_with_origins(&mut self, origins: InitialOriginRobots, cold: bool, now: i64) {
         if cold {
             // One process owns the state directory.
             self.manager = None;
@@ -128,7 +128,7 @@ impl RestartedSites {
     }
 }
 
-fn start_manager(directory: &Path, origins: InitialOrigins, now: i64) -> Arc<SiteManager> {
+fn start_manager(directory: &Path, origins: InitialOriginRobots, now: i64) -> Arc<SiteManager> {
     let options = SiteOptions {
         policies: directory.join("policies"),
         strict: false,
@@ -151,12 +151,12 @@ fn policy_text(hosts: &str, rule: &str) -> String {
     )
 }
 
-fn origin_copy(site: &str, rule: &str) -> (String, OriginAvailability) {
+fn origin_copy(site: &str, rule: &str) -> (String, OriginRobotsAvailability) {
     let text = format!("User-agent: *\nDisallow: {rule}\n");
     let file = OriginRobotsTxt::new("http://127.0.0.1:3000/robots.txt", text.into_bytes());
     (
         site.to_owned(),
-        OriginAvailability::Available(Arc::new(file)),
+        OriginRobotsAvailability::Available(Arc::new(file)),
     )
 }
 
@@ -248,7 +248,7 @@ fn first_policy_follows_the_default_site() {
     for cold in [false, true] {
         let mut sites = RestartedSites::start(&[]);
         let (site, known) = origin_copy("origin", "/a");
-        let OriginAvailability::Available(file) = &known else {
+        let OriginRobotsAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
         sites
@@ -259,9 +259,9 @@ fn first_policy_follows_the_default_site() {
             "shop",
             "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n",
         );
-        let known = InitialOrigins {
+        let known = InitialOriginRobots {
             copies: [(site, known)].into(),
-            ..InitialOrigins::default()
+            ..InitialOriginRobots::default()
         };
         sites.restart_with_origins(known, cold, 10);
         assert_eq!(sites.cached_rules("shop.example"), ["/a"], "cold: {cold}");
@@ -284,7 +284,7 @@ fn copy_moves_with_its_host() {
         let mut sites =
             RestartedSites::start(&[("shop", &merged("shop.example, www.shop.example"))]);
         let (site, known) = origin_copy("shop", "/a");
-        let OriginAvailability::Available(file) = &known else {
+        let OriginRobotsAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
         sites
@@ -301,9 +301,9 @@ fn copy_moves_with_its_host() {
                 .remove(&["shop".to_owned()], Timestamp(10))
                 .expect("its other host has no policy any more");
         }
-        let known = InitialOrigins {
+        let known = InitialOriginRobots {
             copies: [(site, known)].into(),
-            ..InitialOrigins::default()
+            ..InitialOriginRobots::default()
         };
         sites.restart_with_origins(known, cold, 10);
         let published = sites
@@ -326,7 +326,7 @@ fn site_with_another_host_leaves_the_copy_behind() {
     for cold in [false, true] {
         let mut sites = RestartedSites::start(&[("shop", &merged("a.example"))]);
         let (site, known) = origin_copy("shop", "/a");
-        let OriginAvailability::Available(file) = &known else {
+        let OriginRobotsAvailability::Available(file) = &known else {
             unreachable!("a copy")
         };
         sites
@@ -334,9 +334,9 @@ fn site_with_another_host_leaves_the_copy_behind() {
             .set_origin_copy(&site, file.clone(), Timestamp(1))
             .expect("merged");
         sites.write_policy("shop", &merged("b.example"));
-        let known = InitialOrigins {
+        let known = InitialOriginRobots {
             copies: [(site, known)].into(),
-            ..InitialOrigins::default()
+            ..InitialOriginRobots::default()
         };
         sites.restart_with_origins(known, cold, 10);
         assert_eq!(
@@ -354,7 +354,7 @@ fn copy_stays_without_the_last_policy() {
         "robots: { groups: [{ agents: '*', disallow: /p }] }\n",
     )]);
     let (site, known) = origin_copy("shop", "/a");
-    let OriginAvailability::Available(file) = &known else {
+    let OriginRobotsAvailability::Available(file) = &known else {
         unreachable!("a copy")
     };
     sites

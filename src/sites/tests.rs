@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::Moment;
 use crate::finding::finding_ids;
 use crate::policy::origin::OriginRobotsTxt;
-use crate::policy::{HostHistory, SiteEntry, SupersededVersion};
+use crate::policy::{PublicationHistory, SiteEntry, SupersededVersion};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn served_robots(manager: &SiteManager, site: &str) -> String {
 }
 
 /// What the host of site `a` published before.
-fn host_history(manager: &SiteManager) -> HostHistory {
+fn host_history(manager: &SiteManager) -> PublicationHistory {
     manager.snapshot().history(b"a.example").clone()
 }
 
@@ -251,7 +251,7 @@ fn more_versions_than_are_kept_count_as_allowing() {
     }
     assert_eq!(
         host_history(&manager).superseded.len(),
-        HostHistory::MAX_SUPERSEDED
+        PublicationHistory::MAX_SUPERSEDED
     );
     assert_eq!(
         host_history(&manager).unknown_until,
@@ -268,7 +268,7 @@ fn more_versions_than_are_kept_count_as_allowing() {
     }
     assert_eq!(
         host_history(&manager).superseded.len(),
-        HostHistory::MAX_SUPERSEDED,
+        PublicationHistory::MAX_SUPERSEDED,
         "going back and forth makes no more versions"
     );
 }

@@ -4,7 +4,7 @@
 
 use super::catalog::SiteCatalog;
 use super::default_sites::DefaultSite;
-use super::origins::{InitialOrigins, OriginFiles};
+use super::origins::{InitialOriginRobots, OriginRobotsFiles};
 use super::plan::{plan_changes, plan_default_sites};
 use super::policy_directory::{self, PolicyText, UnreadableFile, UnreadableReason, policy_path};
 use super::policy_file::{ReloadOutcome, RemoveError, SiteCompiler, SiteReload};
@@ -48,7 +48,7 @@ impl SiteUpdater {
         compiler: SiteCompiler,
         now: Timestamp,
     ) -> SiteUpdater {
-        let InitialOrigins {
+        let InitialOriginRobots {
             copies,
             default_sites,
             for_every_site,
@@ -69,7 +69,7 @@ impl SiteUpdater {
                 } else {
                     default_sites
                 },
-                origins: OriginFiles {
+                origins: OriginRobotsFiles {
                     by_site: copies,
                     for_every_site,
                 },

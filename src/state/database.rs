@@ -2,7 +2,7 @@
 //! whole file, and [`Database::write`] writes a [`CommitBatch`] in one transaction. [`set_aside`]
 //! renames a file that cannot be used.
 
-use super::history::{self, HistoryBatch};
+use super::history::{self, RequestHistoryBatch};
 use super::previous_run::PreviousRun;
 use super::tables::{StateTables, create_table_sql, expiry_column, upsert_sql};
 use crate::facts::{CLOCK_TOLERANCE, ColumnValue, Fact, StoredFacts, TABLES};
@@ -94,7 +94,7 @@ pub struct CommitBatch<'a> {
     /// The facts, in order.
     pub facts: &'a [Fact],
     /// The additions to the history.
-    pub history: &'a HistoryBatch,
+    pub history: &'a RequestHistoryBatch,
     /// Whether to delete the stored observations first, because observation begins anew.
     pub deletes_observations: bool,
     /// Deletes facts that ended before this moment: see [`super::writer::WriterState::prune`].

@@ -6,7 +6,7 @@
     reason = "the methods are those of the store with a database"
 )]
 
-use super::history::HistoryBatch;
+use super::history::RequestHistoryBatch;
 use super::{RestoredState, StateError, StoreHealth};
 use crate::clock::Moment;
 use crate::facts::{Fact, FactSubscribers};
@@ -62,7 +62,7 @@ impl StateStore {
 
     pub fn put(&self, _facts: impl IntoIterator<Item = Fact>) {}
 
-    pub fn put_history(&self, _batch: HistoryBatch, _now: Timestamp) {}
+    pub fn put_history(&self, _batch: RequestHistoryBatch, _now: Timestamp) {}
 
     pub fn paths_of_day(&self, _now: Timestamp) -> Vec<DayPaths> {
         Vec::new()

@@ -4,7 +4,7 @@
 
 use super::database::{Database, DatabaseError, STATE_FILE, set_aside};
 use super::health::{StateError, StoreHealth};
-use super::history::HistoryReader;
+use super::history::RequestHistoryReader;
 use super::lock::{LockOutcome, ProcessLock};
 use super::previous_run::{PreviousRun, RestoredState};
 use super::writer::{StateWriter, StoreClock, WritePurpose, WriteRequest, WriterState};
@@ -37,7 +37,7 @@ struct StoreHandle {
     shared: Arc<WriterState>,
     /// The writer thread. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
-    history: HistoryReader,
+    history: RequestHistoryReader,
     /// The lock of a directory that cannot be written, held until the process ends.
     _lock: Option<ProcessLock>,
 }
@@ -88,9 +88,9 @@ impl StateStore {
     ) -> StateStore {
         let shared: Arc<WriterState> = shared.into();
         let history = if shared.health().is_in_memory() {
-            HistoryReader::from_memory(shared.memory.clone())
+            RequestHistoryReader::from_memory(shared.memory.clone())
         } else {
-            HistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE))
+            RequestHistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE))
         };
         StateStore(Arc::new(StoreHandle {
             shared,
@@ -395,12 +395,12 @@ impl StateStore {
     pub fn paths_of_day(&self, now: Timestamp) -> Vec<DayPaths> {
         // By a connection of its own, which ends here: an open one keeps the write-ahead log.
         let file = Path::new(&self.directory).join(STATE_FILE);
-        let reader = HistoryReader::from_file(file);
+        let reader = RequestHistoryReader::from_file(file);
         reader.paths_of_day(now).unwrap_or_default()
     }
 
     /// Returns a reader of the history: of this run alone if nothing is written to a directory.
-    pub fn history(&self) -> HistoryReader {
+    pub fn history(&self) -> RequestHistoryReader {
         self.0.history.clone()
     }
 

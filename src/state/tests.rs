@@ -9,7 +9,7 @@ use crate::facts::{
     Publication, ServedVersion, TagChange, VersionBytes,
 };
 use crate::policy::{self, model::PauseAudience};
-use crate::publications::{LogChange, LogSpan, PublishedRobots};
+use crate::publications::{ChangePoint, ChangeSpan, PublishedRobots};
 use crate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn observation(host: &str, since: i64) -> HostObservation {
 
 fn served(crawler: &str) -> ServedVersion {
     let received =
-        PublishedRobots::Version(policy::RobotsVersion([0, 255, 0, 255, 0, 255, 0, 255]));
+        PublishedRobots::Version(policy::RobotsVersionId([0, 255, 0, 255, 0, 255, 0, 255]));
     ServedVersion {
         host: "shop.example".into(),
         crawler: crawler.into(),
@@ -107,8 +107,8 @@ fn version(id: &str) -> VersionBytes {
 }
 
 /// The version of a file that has this text.
-fn version_of(text: &str) -> policy::RobotsVersion {
-    policy::RobotsVersion::from_body(text.as_bytes())
+fn version_of(text: &str) -> policy::RobotsVersionId {
+    policy::RobotsVersionId::from_body(text.as_bytes())
 }
 
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
@@ -121,12 +121,12 @@ fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publica
         published: answered,
         identities: 255,
         has_page_tags: true,
-        span: LogSpan {
-            since: LogChange {
+        span: ChangeSpan {
+            since: ChangePoint {
                 number,
                 at: Timestamp(since),
             },
-            until: until.map(|at| LogChange {
+            until: until.map(|at| ChangePoint {
                 number: number + 1,
                 at: Timestamp(at),
             }),
@@ -781,7 +781,7 @@ fn versions_that_no_crawler_has_cached_are_deleted() {
     store.close().expect("closed");
     let (_store, remembered) = clock.open(directory.path());
     let versions = remembered.facts.versions.iter();
-    let ids: Vec<policy::RobotsVersion> = versions.map(|(_, version)| version.id).collect();
+    let ids: Vec<policy::RobotsVersionId> = versions.map(|(_, version)| version.id).collect();
     assert_eq!(ids, ["published", "served"].map(version_of));
     assert_eq!(
         (

@@ -4,7 +4,7 @@
 
 use super::database::{CommitBatch, Database, DatabaseError, RunRow};
 use super::health::{StateError, StoreHealth};
-use super::history::{HistoryBatch, HistoryMemory};
+use super::history::{InMemoryHistory, RequestHistoryBatch};
 use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
 use super::queue::PendingFacts;
@@ -71,7 +71,7 @@ struct QueuedWork {
     pending: PendingFacts,
     requests: Vec<WriteRequest>,
     prune: Option<Timestamp>,
-    history: HistoryBatch,
+    history: RequestHistoryBatch,
 }
 
 #[derive(Default)]
@@ -83,7 +83,7 @@ struct WorkQueue {
 }
 
 /// What is known of the file.
-struct FileState {
+struct CommitStatus {
     /// What the next start would find, and the monotonic time when that was recorded.
     on_disk: (PreviousRun, Duration),
     health: StoreHealth,
@@ -104,11 +104,11 @@ pub struct WriterState {
     pub now: StoreClock,
     queue: Mutex<WorkQueue>,
     wake: Condvar,
-    known: Mutex<FileState>,
+    known: Mutex<CommitStatus>,
     /// The lock during a hand-over.
     pub retained_lock: Mutex<Option<ProcessLock>>,
     /// The history in memory, if nothing is written to a directory.
-    pub memory: Option<Arc<HistoryMemory>>,
+    pub memory: Option<Arc<InMemoryHistory>>,
     /// The observers of facts that happen here.
     pub subscribers: FactSubscribers,
 }
@@ -123,7 +123,7 @@ impl WriterState {
     ) -> WriterState {
         let on_disk = (on_disk, now().monotonic);
         let memory = if health.is_in_memory() {
-            HistoryMemory::new().map(Arc::new)
+            InMemoryHistory::new().map(Arc::new)
         } else {
             None
         };
@@ -135,7 +135,7 @@ impl WriterState {
             queue: Mutex::default(),
             wake: Condvar::new(),
             retained_lock: Mutex::default(),
-            known: Mutex::new(FileState {
+            known: Mutex::new(CommitStatus {
                 on_disk,
                 health,
                 commits: 0,
@@ -158,7 +158,7 @@ impl WriterState {
 
     /// Queues additions to the history. If nothing is written to a directory, they are added to the
     /// history in memory at once.
-    pub fn put_history(&self, batch: HistoryBatch, now: Timestamp) {
+    pub fn put_history(&self, batch: RequestHistoryBatch, now: Timestamp) {
         match &self.memory {
             Some(memory) => memory.add(&batch, now),
             None => self.queue().work.history.append(batch),

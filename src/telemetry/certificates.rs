@@ -1,5 +1,5 @@
 //! The status of TLS certificates for operators: [`CertificateStatus`] for a certificate in use,
-//! [`OrderStatus`] for a host for which crawlgate gets certificates automatically (ACME).
+//! [`AcmeHostStatus`] for a host for which crawlgate gets certificates automatically (ACME).
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct CertificateStatus {
     #[serde(serialize_with = "rfc3339")]
     pub renewed: Option<Timestamp>,
     /// The refused renewal, while crawlgate cannot use the files as they are.
-    pub refused: Option<RefusedRenewal>,
+    pub refused: Option<RejectedCertificateFiles>,
     /// What needs an operator.
     pub problems: Vec<CertificateProblem>,
 }
@@ -54,7 +54,7 @@ pub enum CertificateFault {
     /// No certificate is for a host of the settings.
     Uncovered,
     /// Its files changed and cannot be used.
-    RefusedRenewal,
+    RejectedCertificateFiles,
 }
 
 impl CertificateFault {
@@ -74,7 +74,7 @@ impl CertificateFault {
 
 /// Files that changed and cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedRenewal {
+pub struct RejectedCertificateFiles {
     /// When crawlgate read them.
     #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,
@@ -84,7 +84,7 @@ pub struct RefusedRenewal {
 
 /// A host for which crawlgate gets certificates by ACME.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderStatus {
+pub struct AcmeHostStatus {
     /// Its name.
     pub host: String,
     /// When its certificate expires; `None` where it has none yet.

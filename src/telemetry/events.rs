@@ -73,7 +73,7 @@ pub const EVENT_FIELDS: &[RecordField] = {
 };
 
 /// The number of events in the current second.
-struct EventRate {
+struct EventRateLimiter {
     second: i64,
     taken: u64,
     /// The pairs of site and crawler that had an event, by hash: 64 bits under a random key do not
@@ -92,7 +92,7 @@ struct EventLogState {
     /// Events a second.
     rate: u64,
     hasher: RandomState,
-    rate_state: Mutex<EventRate>,
+    rate_state: Mutex<EventRateLimiter>,
     recent: Mutex<VecDeque<Arc<RecordRow>>>,
     /// How much of a client's address is written.
     addresses: AddressDetail,
@@ -161,7 +161,7 @@ impl EventLog {
             log,
             rate: rate.into(),
             hasher: RandomState::new(),
-            rate_state: Mutex::new(EventRate {
+            rate_state: Mutex::new(EventRateLimiter {
                 second: 0,
                 taken: 0,
                 served: HashSet::with_capacity_and_hasher(MAX_PAIRS, PrehashedKeys::default()),
@@ -177,7 +177,7 @@ impl EventLog {
 
     /// Writes that a server was ejected, went down or returned. These lines have no rate limit,
     /// because each ejection of a server is longer than the one before.
-    pub fn write_server_event(&self, event: &ServerEvent) {
+    pub fn write_server_event(&self, event: &OriginServerEvent) {
         if self.0.log.is_enabled() {
             self.0.log.write(event);
         }
@@ -270,7 +270,7 @@ impl Sink for EventLog {
 
 /// A line of the log about a server of an origin that gets no more requests, or gets them again.
 #[derive(Debug, Serialize)]
-pub struct ServerEvent {
+pub struct OriginServerEvent {
     /// RFC 3339 with milliseconds, UTC.
     #[serde(serialize_with = "time_with_milliseconds")]
     pub time: SystemTime,
@@ -293,7 +293,7 @@ pub struct ServerEvent {
 
 /// A line of the log with the number of events that were left out.
 #[derive(Serialize)]
-struct LeftOutLine {
+struct LeftOutCountLine {
     #[serde(serialize_with = "time_with_milliseconds")]
     time: SystemTime,
     left_out: u64,
@@ -352,7 +352,7 @@ impl EventLogState {
         {
             let left_out = std::mem::take(&mut rate_state.left_out);
             drop(rate_state);
-            self.log.write(&LeftOutLine {
+            self.log.write(&LeftOutCountLine {
                 time: now,
                 left_out,
             });
@@ -390,7 +390,8 @@ mod tests {
     use crate::policy::{SiteEntry, Snapshot};
     use crate::record::{Judgement, RequestCopy};
     use crate::verdict::{
-        CachedVersions, DecisionScratch, HistoryBasis, Identity, ProofKind, decide, load_site,
+        CachedVersions, CachedVersionsBasis, DecisionScratch, Identity, ProofKind, decide,
+        load_site,
     };
     use crate::yaml::SourceFile;
 
@@ -431,7 +432,7 @@ mod tests {
             doubt: None,
             good_signature: None,
             cached: 0,
-            basis: HistoryBasis::Unknown,
+            basis: CachedVersionsBasis::Unknown,
             older_until: None,
             may_confirm_by_date: false,
             withholds_robots_txt: false,

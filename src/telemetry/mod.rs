@@ -17,14 +17,14 @@ mod traffic;
 pub use access::ACCESS_FIELDS;
 pub use access::AccessLog;
 pub use certificates::{
-    CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, OrderFailureKind,
-    OrderStatus, RefusedRenewal,
+    AcmeHostStatus, CertificateFault, CertificateProblem, CertificateStatus, FailedOrder,
+    OrderFailureKind, RejectedCertificateFiles,
 };
 #[cfg(feature = "internals")]
 pub use events::EVENT_FIELDS;
-pub use events::{EventLog, ServerEvent};
+pub use events::{EventLog, OriginServerEvent};
 pub use metrics::{
-    ConnectionGauge, Metrics, OriginMetrics, ServerIndex, SiteGauges, StoreMetrics, UNCLAIMED,
+    ConnectionGaugeGuard, Metrics, OriginMetrics, ServerId, SiteGauges, StoreMetrics, UNCLAIMED,
     new_counter,
 };
 pub use recent::{LogThrottle, RecentCount, RecentCountByName};

@@ -8,8 +8,8 @@ use crate::record::{
     CountedAction, CountedRequest, Judgement, NO_CRAWLER, PathRequest, RecordedKind, RequestRecord,
     Sink, SiteJudgement, ViolationKind, is_visit,
 };
-use crate::referrals::Services;
-use crate::verdict::{Decision, HistoryBasis, Identity, IdentityStatus, Kind, claim_label};
+use crate::referrals::ReferringServices;
+use crate::verdict::{CachedVersionsBasis, Decision, Identity, IdentityStatus, Kind, claim_label};
 use std::sync::Arc;
 
 /// The name of a bot that does not give its name.
@@ -91,8 +91,11 @@ impl RequestMetrics {
     /// Counts a request of a visitor that a known service sent.
     fn count_visit(&self, record: &RequestRecord, site: &str) {
         let request = &record.request;
-        let sent_by =
-            Services::builtin().referring(request.host(), request.referer(), request.target());
+        let sent_by = ReferringServices::builtin().referring(
+            request.host(),
+            request.referer(),
+            request.target(),
+        );
         if let Some(service) = sent_by
             && is_visit(request.method(), record.response.status, request.target())
         {
@@ -136,7 +139,7 @@ fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRe
         crawler: NO_CRAWLER,
         identity: None,
         kind: Kind::NotACrawler.into(),
-        basis: HistoryBasis::default(),
+        basis: CachedVersionsBasis::default(),
         older_until: None,
         action,
         violation: None,

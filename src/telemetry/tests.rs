@@ -8,7 +8,7 @@ use crate::record::{
 };
 use crate::settings::{AccessFormat, AddressDetail, LogDestination};
 use crate::time::Timestamp;
-use crate::verdict::{HistoryBasis, IdentityStatus, Kind};
+use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn passed_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
         crawler,
         identity: Some(IdentityStatus::Unverified),
         kind: Kind::Allowed.into(),
-        basis: HistoryBasis::default(),
+        basis: CachedVersionsBasis::default(),
         older_until: None,
         action: CountedAction::Pass,
         violation: None,
@@ -159,7 +159,7 @@ fn origin_responses_and_failures_are_counted_by_server() {
     let names = [("shop.example".to_owned(), 2), ("*".to_owned(), 1)];
     let origins = OriginMetrics::new(&metrics, names.into_iter());
     origins.record_response(
-        ServerIndex {
+        ServerId {
             origin: 1,
             server: 0,
         },
@@ -167,7 +167,7 @@ fn origin_responses_and_failures_are_counted_by_server() {
         0.1,
     );
     origins.record_failure(
-        Some(ServerIndex {
+        Some(ServerId {
             origin: 0,
             server: 1,
         }),

@@ -4,7 +4,7 @@
 //! [`TrafficStatus`] is the summary for operators.
 
 use super::recent::{RecentCount, RecentCountByName};
-use crate::heads::ForwardingFields;
+use crate::heads::ForwardingFieldSet;
 use crate::locks::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl RecentTraffic {
     pub fn count_unread_fields(
         &self,
         client: Option<IpAddr>,
-        fields: ForwardingFields,
+        fields: ForwardingFieldSet,
         monotonic: Duration,
     ) {
         if let Some(client) = client {

@@ -3,7 +3,7 @@
 //! (`LISTEN_FDS`, sd_listen_fds(3)); the previous process of an upgrade passes them over a
 //! [`ProcessChannel`](super::channel::ProcessChannel).
 
-use super::messages::PassedListener;
+use super::messages::HandedOverListener;
 use crate::edge::BoundListener;
 use crate::settings::ListenAddress;
 use listenfd::ListenFd;
@@ -15,7 +15,7 @@ pub struct InheritedListeners(Vec<InheritedListener>);
 
 #[derive(Debug)]
 struct InheritedListener {
-    passed: PassedListener,
+    passed: HandedOverListener,
     listener: BoundListener,
     /// Its name in `FileDescriptorName=`.
     manager_name: String,
@@ -50,7 +50,7 @@ impl InheritedListeners {
             };
             match prepare_listener(&listener) {
                 Ok(name) => {
-                    let passed = PassedListener {
+                    let passed = HandedOverListener {
                         name,
                         is_managed: true,
                     };
@@ -66,7 +66,7 @@ impl InheritedListeners {
 
     /// Adds a listener that this process has bound.
     pub fn add_bound(&mut self, name: ListenAddress, listener: BoundListener) {
-        let passed = PassedListener {
+        let passed = HandedOverListener {
             name,
             is_managed: false,
         };
@@ -74,7 +74,7 @@ impl InheritedListeners {
     }
 
     /// Adds a listener that the previous process has passed.
-    pub fn add_passed(&mut self, passed: PassedListener, descriptor: OwnedFd) {
+    pub fn add_passed(&mut self, passed: HandedOverListener, descriptor: OwnedFd) {
         let listener = match &passed.name {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),
@@ -82,7 +82,7 @@ impl InheritedListeners {
         self.push(passed, listener, String::new());
     }
 
-    fn push(&mut self, passed: PassedListener, listener: BoundListener, manager_name: String) {
+    fn push(&mut self, passed: HandedOverListener, listener: BoundListener, manager_name: String) {
         self.0.push(InheritedListener {
             passed,
             listener,
@@ -91,7 +91,7 @@ impl InheritedListeners {
     }
 
     /// Takes out the first listener with this address.
-    pub fn take(&mut self, name: &ListenAddress) -> Option<(BoundListener, PassedListener)> {
+    pub fn take(&mut self, name: &ListenAddress) -> Option<(BoundListener, HandedOverListener)> {
         let place = self.0.iter().position(|entry| entry.passed.name == *name)?;
         let InheritedListener {
             passed, listener, ..

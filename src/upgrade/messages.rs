@@ -7,7 +7,7 @@
 use crate::facts::Fact;
 use crate::ledger::BehaviourTransfer;
 use crate::settings::ListenAddress;
-use crate::upstreams::PassedServer;
+use crate::upstreams::HandedOverServer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ pub enum PredecessorMessage {
         control: Option<PathBuf>,
     },
     /// Listeners, with a descriptor each.
-    Listeners { listeners: Vec<PassedListener> },
+    Listeners { listeners: Vec<HandedOverListener> },
     /// The state that is in no file.
-    Memory { memory: Box<PassedMemory> },
+    Memory { memory: Box<HandedOverMemory> },
     /// All listeners were passed, and the state directory is closed. The descriptors are the locks.
     #[serde(rename = "yours")]
     LocksPassed {
@@ -67,14 +67,14 @@ pub enum PredecessorMessage {
 /// The state of the previous process that is in no file. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PassedMemory {
+pub struct HandedOverMemory {
     /// The monotonic time of the clock, in milliseconds: crawl rates are measured by it.
     #[serde(rename = "lived")]
     pub monotonic: u64,
     /// Crawl rates and proven fetches of clients.
     pub behaviours: Option<BehaviourTransfer>,
     /// The unavailable servers of origins.
-    pub servers: Vec<PassedServer>,
+    pub servers: Vec<HandedOverServer>,
     /// The answers to open challenges of a certificate authority, as `acme` encodes them.
     #[serde(rename = "questions", skip_serializing_if = "Value::is_null")]
     pub challenges: Value,
@@ -111,7 +111,7 @@ pub enum SuccessorMessage {
 
 /// A listener that was bound by another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedListener {
+pub struct HandedOverListener {
     /// Its address in the settings.
     pub name: ListenAddress,
     /// Whether the service manager bound it.

@@ -1,10 +1,10 @@
 //! The running process's side of an upgrade, in which another crawlgate process replaces it.
 //! [`NextProcess`] starts the next process and takes the steps of the upgrade with it.
-//! [`StartedProgram`] is the program and the arguments by which this process was started; the next
+//! [`OwnCommandLine`] is the program and the arguments by which this process was started; the next
 //! process is started in the same way.
 
 use super::channel::{ChannelError, MAX_DESCRIPTORS, ProcessChannel};
-use super::messages::{PassedListener, PassedMemory, PredecessorMessage, SuccessorMessage};
+use super::messages::{HandedOverListener, HandedOverMemory, PredecessorMessage, SuccessorMessage};
 use crate::locks::lock;
 use crate::printable::{OutputStyle, SanitizingWriter};
 use crate::settings::ListenAddress;
@@ -36,7 +36,7 @@ pub struct HandedOverState {
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
     /// The state that is in no file.
-    pub memory: PassedMemory,
+    pub memory: HandedOverMemory,
 }
 
 /// Why the upgrade failed. This process goes on.
@@ -124,7 +124,7 @@ impl NextProcess {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(program: &StartedProgram) -> io::Result<NextProcess> {
+    pub fn start(program: &OwnCommandLine) -> io::Result<NextProcess> {
         let (own, other) = ProcessChannel::pair()?;
         let (output, written) = io::pipe()?;
         let mut command = program.command();
@@ -186,7 +186,7 @@ impl NextProcess {
     /// It does not serve in time.
     pub fn pass_everything(
         &mut self,
-        passed: &[(PassedListener, OwnedFd)],
+        passed: &[(HandedOverListener, OwnedFd)],
         handed: HandedOverState,
         has_started_serving: &mut bool,
     ) -> Result<(), ChannelError> {
@@ -289,19 +289,19 @@ fn relay_output(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl
 
 /// The path and arguments by which this process was started.
 #[derive(Debug)]
-pub struct StartedProgram {
+pub struct OwnCommandLine {
     /// The path of the program.
     pub path: PathBuf,
     arguments: Vec<OsString>,
 }
 
-impl StartedProgram {
+impl OwnCommandLine {
     /// Without the flag `--successor`. Another version may be at the path now. A bare name is looked up
     /// in `PATH`.
     ///
     /// # Errors
     /// The system does not say which program runs.
-    pub fn current() -> std::io::Result<StartedProgram> {
+    pub fn current() -> std::io::Result<OwnCommandLine> {
         let mut arguments = std::env::args_os();
         let called = arguments.next().map(PathBuf::from).unwrap_or_default();
         // As it was called, so that links to another version are followed.
@@ -317,12 +317,12 @@ impl StartedProgram {
         let arguments = arguments
             .filter(|argument| argument != SUCCESSOR_FLAG)
             .collect();
-        Ok(StartedProgram { path, arguments })
+        Ok(OwnCommandLine { path, arguments })
     }
 
     #[cfg(test)]
-    fn shell_script(text: &str) -> StartedProgram {
-        StartedProgram {
+    fn shell_script(text: &str) -> OwnCommandLine {
+        OwnCommandLine {
             path: "/bin/sh".into(),
             arguments: ["-c", text].map(OsString::from).into(),
         }
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn hanging_process_is_killed_and_quoted() {
-        let mut next = NextProcess::start(&StartedProgram::shell_script(
+        let mut next = NextProcess::start(&OwnCommandLine::shell_script(
             "echo waiting; exec sleep 600",
         ))
         .expect("started");
@@ -404,13 +404,13 @@ mod tests {
             matches!(message, Ok(PredecessorMessage::Unknown)),
             "{message:?}"
         );
-        let memory = serde_json::from_str::<PassedMemory>(r#"{"lived":7,"weather":[]}"#)
+        let memory = serde_json::from_str::<HandedOverMemory>(r#"{"lived":7,"weather":[]}"#)
             .expect("what is known of it");
         assert_eq!(
             memory,
-            PassedMemory {
+            HandedOverMemory {
                 monotonic: 7,
-                ..PassedMemory::default()
+                ..HandedOverMemory::default()
             }
         );
     }

@@ -4,7 +4,7 @@
 
 use super::channel::{ChannelError, ProcessChannel};
 use super::inherited::InheritedListeners;
-use super::messages::{PassedMemory, PredecessorMessage, SuccessorMessage};
+use super::messages::{HandedOverMemory, PredecessorMessage, SuccessorMessage};
 use crate::facts::Fact;
 use crate::settings::ListenAddress;
 use std::io;
@@ -55,7 +55,7 @@ pub struct TakenOverState {
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
     /// The state that is in no file.
-    pub memory: PassedMemory,
+    pub memory: HandedOverMemory,
 }
 
 impl Successor {
@@ -106,7 +106,7 @@ impl Successor {
             },
             &[],
         )?;
-        let mut memory = PassedMemory::default();
+        let mut memory = HandedOverMemory::default();
         loop {
             match self.channel.receive(None)? {
                 (PredecessorMessage::Listeners { listeners }, descriptors) => {

@@ -1,11 +1,11 @@
 //! [`Instance`]: the parts of one running crawlgate that judge and record requests: policies,
 //! identities of crawlers, counters and logs. Background threads use these parts, too.
-//! [`InstanceParts::open`] opens an instance, with what the previous process left in the state
+//! [`InstanceInputs::open`] opens an instance, with what the previous process left in the state
 //! database.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::identity::IdentityProofs;
+use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
 use crate::ledger::{BehaviourTables, BehaviourTransfer, Ledger, MarkedClients};
 use crate::sites::{SiteManager, SiteOptions, StartError};
@@ -24,7 +24,7 @@ pub struct Instance {
     /// Which robots.txt was served to which crawler.
     pub ledger: Arc<Ledger>,
     /// The proofs of crawlers' identities, beside the networks of policies.
-    pub proofs: Arc<IdentityProofs>,
+    pub proofs: Arc<IdentityVerifier>,
     /// What clients did recently.
     pub behaviours: Arc<BehaviourTables>,
     /// The time.
@@ -46,7 +46,7 @@ impl Instance {
     pub fn new(
         sites: Arc<SiteManager>,
         ledger: Arc<Ledger>,
-        proofs: Arc<IdentityProofs>,
+        proofs: Arc<IdentityVerifier>,
         behaviours: Arc<BehaviourTables>,
         clock: Clock,
         logs: RequestLogs,
@@ -85,7 +85,7 @@ impl Instance {
 }
 
 /// What an [`Instance`] is opened with.
-pub struct InstanceParts<'a> {
+pub struct InstanceInputs<'a> {
     /// The time.
     pub clock: Clock,
     /// The state store.
@@ -97,14 +97,14 @@ pub struct InstanceParts<'a> {
     /// Hosts that never answered crawlers without crawlgate.
     pub new_hosts: Vec<String>,
     /// The proofs of crawlers' identities, beside the networks of policies.
-    pub proofs: Arc<IdentityProofs>,
+    pub proofs: Arc<IdentityVerifier>,
     /// The logs.
     pub logs: RequestLogs,
     /// What clients did at the process that hands over to this one.
     pub passed: Option<BehaviourTransfer>,
 }
 
-impl InstanceParts<'_> {
+impl InstanceInputs<'_> {
     /// Loads the policies, opens the ledger and the stored marks, and begins this run in the state
     /// store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
     ///

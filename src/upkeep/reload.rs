@@ -228,7 +228,7 @@ impl InstanceUpkeep {
 
     /// The reader of the history.
     #[cfg(feature = "state")]
-    pub fn history(&self) -> crate::state::history::HistoryReader {
+    pub fn history(&self) -> crate::state::history::RequestHistoryReader {
         self.store.history()
     }
 

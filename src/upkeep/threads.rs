@@ -8,7 +8,7 @@ use crate::record::{DayPaths, TopPaths};
 use crate::scheduler::Scheduler;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
-use crate::state::history::{DailyCount, HistoryBatch};
+use crate::state::history::{DailyCountKind, RequestHistoryBatch};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::io;
@@ -69,7 +69,7 @@ impl UpkeepThreads {
 
     /// Waits for the end of the ledger's thread, and stores everything that it would store later.
     /// Call it after the last request. Ends the watch and the scheduler.
-    pub fn close(self) {
+    pub fn stop_and_flush(self) {
         self.ledger.close();
         store_everything(&self.instance, &self.store);
     }
@@ -116,7 +116,7 @@ pub(super) fn feed_history(
 ) {
     let _one = lock(&instance.history_feed);
     let now = Timestamp::from(instance.clock.now());
-    let mut batch = HistoryBatch::default();
+    let mut batch = RequestHistoryBatch::default();
     instance
         .metrics
         .counts
@@ -129,16 +129,16 @@ pub(super) fn feed_history(
         .metrics
         .identity
         .for_each_new(|[crawler, outcome], requests| {
-            batch.add_daily(DailyCount::Identity, now, [crawler, outcome], requests);
+            batch.add_daily(DailyCountKind::Identity, now, [crawler, outcome], requests);
         });
     for (name, requests) in instance.traffic.take_unlisted() {
-        batch.add_daily(DailyCount::Unlisted, now, [&name, ""], requests);
+        batch.add_daily(DailyCountKind::Unlisted, now, [&name, ""], requests);
     }
     instance
         .metrics
         .visits
         .for_each_new(|[site, service], visits| {
-            batch.add_daily(DailyCount::Visits, now, [site, service], visits);
+            batch.add_daily(DailyCountKind::Visits, now, [site, service], visits);
         });
     for paths in take_paths(&instance.metrics.paths, now) {
         batch.set_paths(paths);

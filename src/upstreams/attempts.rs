@@ -14,7 +14,7 @@ use super::server::{
     Admission, AdmissionRefusal, InFlightGuard, ReleasablePlace, RoutingFacts, Server,
 };
 use crate::settings::OriginTimeouts;
-use crate::telemetry::ServerIndex;
+use crate::telemetry::ServerId;
 use NoServer::{NoAddress, NoOrigin, Refused};
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream;
@@ -35,7 +35,7 @@ static NEXT_FRESH_KEY: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// How the forwarder connects to the chosen server.
 #[derive(Debug)]
-pub struct ServerRoute {
+pub struct OriginConnectionOptions {
     /// The key of its connections. One of them may be used in place of another.
     pub key: u64,
     /// Its timeouts.
@@ -101,7 +101,7 @@ pub struct Attempts {
     /// same request. If the next one closes, too, the request is at fault.
     suspect: Option<InFlightGuard>,
     /// The origin and the last server, by their indexes in the settings.
-    index: Option<ServerIndex>,
+    index: Option<ServerId>,
     count: usize,
     /// When the last attempt began, in milliseconds since the start.
     attempt_began: u64,
@@ -125,7 +125,7 @@ impl Attempts {
         &mut self,
         upstreams: &Upstreams,
         facts: &RoutingFacts<'_>,
-    ) -> Result<ServerRoute, NoServer> {
+    ) -> Result<OriginConnectionOptions, NoServer> {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
         let guard = match self.guard.take() {
@@ -145,7 +145,7 @@ impl Attempts {
         self.attempt_began = as_millis(began.duration_since(upstreams.started));
         self.index = Some(guard.server.entry.index);
         self.is_counted = false;
-        let route = ServerRoute {
+        let route = OriginConnectionOptions {
             key: guard.server.connection_key,
             timeouts: guard.server.entry.timeouts,
             must_be_fresh: self.must_be_fresh,
@@ -166,7 +166,7 @@ impl Attempts {
             .find(facts.host, facts.target)
             .ok_or(NoOrigin)?;
         // No server is chosen yet: the first one stands for the origin in the metrics.
-        self.index = Some(ServerIndex { origin, server: 0 });
+        self.index = Some(ServerId { origin, server: 0 });
         let admission = upstreams.groups[origin].admit(facts, || upstreams.elapsed());
         match admission.ok_or(NoAddress)? {
             Admission::Admitted(guard) => Ok(guard),
@@ -386,7 +386,7 @@ impl Upstreams {
     /// origin is for its host.
     fn record_no_server(
         &self,
-        index: Option<ServerIndex>,
+        index: Option<ServerId>,
         facts: &RoutingFacts<'_>,
         no_server: NoServer,
     ) {

@@ -8,7 +8,7 @@
 use super::Upstreams;
 use super::failure::failure_reason;
 use super::group::{CheckFailure, ServerGroup};
-use super::server::{Server, ServerEntry};
+use super::server::{ConfiguredServer, Server};
 use crate::dns::{HostLookupError, resolve_host};
 use crate::heads::OWN_USER_AGENT;
 use crate::settings::HealthSettings;
@@ -59,7 +59,7 @@ impl HealthChecks {
     async fn check_repeatedly(
         &self,
         group: &ServerGroup,
-        entry: &ServerEntry,
+        entry: &ConfiguredServer,
         rules: &HealthSettings,
     ) {
         let host = group.health_check_host(entry);
@@ -170,7 +170,7 @@ pub struct OriginResolver(pub Arc<Upstreams>);
 struct NamedServer<'u> {
     upstreams: &'u Upstreams,
     group: &'u ServerGroup,
-    entry: &'u Arc<ServerEntry>,
+    entry: &'u Arc<ConfiguredServer>,
     /// Why the last lookup failed.
     failure: Option<String>,
 }
@@ -190,7 +190,7 @@ impl NamedServer<'_> {
     /// Resolves the name and sets the addresses. If that fails, the last ones stay. Returns the time
     /// until the next lookup: the time to live, from 5 s to 5 min.
     async fn resolve(&mut self) -> Duration {
-        let ServerEntry { address, .. } = &**self.entry;
+        let ConfiguredServer { address, .. } = &**self.entry;
         match resolve_host(&address.host, &self.group.settings.resolvers).await {
             Ok(found) => {
                 let found_at = found

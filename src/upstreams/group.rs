@@ -5,15 +5,15 @@
 
 use super::outcomes::ServerOutcomes;
 use super::server::{
-    Admission, AdmissionQueue, InFlightGuard, NO_TRIAL, OriginState, RoutingFacts, Server,
-    ServerEntry,
+    Admission, AdmissionQueue, ConfiguredServer, InFlightGuard, NO_TRIAL, OriginState,
+    RoutingFacts, Server,
 };
-use super::server_state::{ExclusionCause, PassedServerState, ServerState};
+use super::server_state::{ExclusionCause, HandedOverServerState, ServerState};
 use super::table::ServerTable;
 use super::tls::ServerTls;
 use crate::locks::lock;
 use crate::settings::{HealthSettings, OriginSettings};
-use crate::telemetry::ServerIndex;
+use crate::telemetry::ServerId;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// The servers of one origin.
 pub struct ServerGroup {
     pub settings: OriginSettings,
-    pub entries: Vec<Arc<ServerEntry>>,
+    pub entries: Vec<Arc<ConfiguredServer>>,
     pub origin_state: Arc<OriginState>,
     pub tls: Option<Arc<ServerTls>>,
     table: ArcSwap<ServerTable>,
@@ -38,18 +38,18 @@ pub struct ServerGroup {
     /// The addresses of each entry. Locked while the table is rebuilt.
     members: Mutex<EntryServers>,
     /// The states that the previous process passed, until the servers have their addresses here.
-    passed: Mutex<Vec<(PassedServer, ServerState)>>,
+    passed: Mutex<Vec<(HandedOverServer, ServerState)>>,
 }
 
 /// A server without requests, as it is passed to the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedServer {
+pub struct HandedOverServer {
     /// The name of the origin. The next process may have other settings.
     origin: String,
     url: String,
     address: String,
     #[serde(rename = "standing")]
-    state: PassedServerState,
+    state: HandedOverServerState,
 }
 
 /// Stands for the address of a server with a Unix socket.
@@ -83,8 +83,8 @@ impl ServerGroup {
         });
         let mut entries = Vec::new();
         for (server, server_settings) in settings.servers.iter().enumerate() {
-            entries.push(Arc::new(ServerEntry {
-                index: ServerIndex { origin, server },
+            entries.push(Arc::new(ConfiguredServer {
+                index: ServerId { origin, server },
                 address: server_settings.address.clone(),
                 url: server_settings.address.url(),
                 authority: server_settings.address.authority(),
@@ -123,7 +123,7 @@ impl ServerGroup {
 
     /// Replaces the addresses of a server of the settings. An address that stays keeps its state; a
     /// new one may get a state that the previous process passed. The order does not matter.
-    pub fn set_addresses(&self, entry: &Arc<ServerEntry>, addresses: &[SocketAddr]) {
+    pub fn set_addresses(&self, entry: &Arc<ConfiguredServer>, addresses: &[SocketAddr]) {
         let mut members = self.members();
         let Some(known) = members.get_mut(entry.index.server) else {
             return;
@@ -154,11 +154,11 @@ impl ServerGroup {
     }
 
     /// The servers without requests, for the next process. `now` is in milliseconds since the start.
-    pub fn passed_servers(&self, now: u64) -> Vec<PassedServer> {
+    pub fn passed_servers(&self, now: u64) -> Vec<HandedOverServer> {
         let mut passed = Vec::new();
         for server in self.members().iter().flatten() {
             if let Some(state) = server.state().to_passed(now) {
-                passed.push(PassedServer {
+                passed.push(HandedOverServer {
                     origin: self.name(),
                     url: server.entry.url.clone(),
                     address: server.display_address(),
@@ -171,7 +171,7 @@ impl ServerGroup {
 
     /// Restores the states that the previous process passed, as soon as the servers have their
     /// addresses. `now` is in milliseconds since the start.
-    pub fn restore_passed(&self, passed: &[PassedServer], now: u64) {
+    pub fn restore_passed(&self, passed: &[HandedOverServer], now: u64) {
         let name = self.name();
         for server in passed.iter().filter(|passed| passed.origin == name) {
             let state = ServerState::from_passed(server.state.clone(), now);
@@ -188,7 +188,7 @@ impl ServerGroup {
             return;
         }
         let members = self.members();
-        passed.retain(|(PassedServer { url, address, .. }, state)| {
+        passed.retain(|(HandedOverServer { url, address, .. }, state)| {
             let Some(server) = members
                 .iter()
                 .flatten()
@@ -241,7 +241,7 @@ impl ServerGroup {
     }
 
     /// The addresses of an entry.
-    pub fn servers_of(&self, entry: &ServerEntry) -> Vec<Arc<Server>> {
+    pub fn servers_of(&self, entry: &ConfiguredServer) -> Vec<Arc<Server>> {
         self.members()
             .get(entry.index.server)
             .cloned()
@@ -431,7 +431,7 @@ impl ServerGroup {
 
     /// The Host of a check: that of `health`, else the one that the origin wants, else the first
     /// host of the origin that is no pattern, else that of the server.
-    pub fn health_check_host(&self, entry: &ServerEntry) -> String {
+    pub fn health_check_host(&self, entry: &ConfiguredServer) -> String {
         let OriginSettings {
             health,
             host,

@@ -25,22 +25,22 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub use attempts::{AttemptProgress, Attempts, MAX_ATTEMPTS, NoServer, ServerRoute};
+pub use attempts::{AttemptProgress, Attempts, MAX_ATTEMPTS, NoServer, OriginConnectionOptions};
 pub use background::{HealthChecks, OriginResolver};
 pub use failure::failure_status;
 pub use outcomes::{
-    ExcludedServer, OriginStatus, QueueStatus, UpstreamsStatus, WithoutOriginStatus,
+    ExcludedServer, OriginServerStatus, QueueStatus, UnroutedRequestsStatus, UpstreamsStatus,
 };
 pub use server::{ReleasablePlace, RoutingFacts};
 pub use tls::{ServerTls, TlsFileError, client_config_builder};
 
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};
-use crate::telemetry::{EventLog, Metrics, OriginMetrics, ServerEvent, ServerIndex};
-pub use group::PassedServer;
+use crate::telemetry::{EventLog, Metrics, OriginMetrics, OriginServerEvent, ServerId};
+pub use group::HandedOverServer;
 use group::{CheckFailure, ServerChange, ServerGroup};
 use outcomes::UnroutedRequests;
-use server::{Server, ServerEntry};
+use server::{ConfiguredServer, Server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -156,13 +156,13 @@ impl Upstreams {
             }
             if let Some(queue) = &group.origin_state.queue {
                 self.metrics
-                    .set_waiting(ServerIndex { origin, server: 0 }, queue.waiting_count());
+                    .set_waiting(ServerId { origin, server: 0 }, queue.waiting_count());
             }
         }
     }
 
     /// The servers without requests, for the next process.
-    pub fn passed_servers(&self) -> Vec<PassedServer> {
+    pub fn passed_servers(&self) -> Vec<HandedOverServer> {
         let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
@@ -172,7 +172,7 @@ impl Upstreams {
 
     /// Restores the servers without requests of the previous process. They get none here, until a
     /// trial or a check brings them back.
-    pub fn restore_passed(&self, passed: &[PassedServer]) {
+    pub fn restore_passed(&self, passed: &[HandedOverServer]) {
         let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
@@ -207,7 +207,7 @@ impl Upstreams {
         (!public.any(|public| public == host)).then_some(host)
     }
 
-    fn group(&self, index: ServerIndex) -> &ServerGroup {
+    fn group(&self, index: ServerId) -> &ServerGroup {
         &self.groups[index.origin]
     }
 
@@ -246,7 +246,7 @@ impl Upstreams {
                 ("server_returned", None, None, None)
             }
         };
-        self.events.write_server_event(&ServerEvent {
+        self.events.write_server_event(&OriginServerEvent {
             time: self.clock.now(),
             event,
             origin: self.group(server.entry.index).name(),
@@ -259,7 +259,11 @@ impl Upstreams {
 }
 
 /// The status of one server of the settings.
-fn server_status(group: &ServerGroup, entry: &ServerEntry, monotonic: Duration) -> OriginStatus {
+fn server_status(
+    group: &ServerGroup,
+    entry: &ConfiguredServer,
+    monotonic: Duration,
+) -> OriginServerStatus {
     let servers = group.servers_of(entry);
     let mut out_of_use = Vec::new();
     for server in &servers {
@@ -274,7 +278,7 @@ fn server_status(group: &ServerGroup, entry: &ServerEntry, monotonic: Duration) 
             });
         }
     }
-    OriginStatus {
+    OriginServerStatus {
         origin: entry.url.clone(),
         hosts: group.settings.hosts.clone(),
         paths: group.settings.paths.clone(),

@@ -1,5 +1,5 @@
 //! [`ServerOutcomes`] counts how the requests to one server of an origin ended in the last minutes
-//! (for example with a response or a timeout), and logs failures. [`OriginStatus`] shows the counts
+//! (for example with a response or a timeout), and logs failures. [`OriginServerStatus`] shows the counts
 //! to operators. [`UnroutedRequests`] counts the requests for hosts without an origin.
 
 use super::failure::FILE_LIMIT;
@@ -63,7 +63,7 @@ pub struct LastFailure {
 
 /// The outcomes of requests to one server of an origin in the last five minutes, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OriginStatus {
+pub struct OriginServerStatus {
     /// The server, as in the settings.
     pub origin: String,
     /// The hosts that it is for; empty for every other host.
@@ -155,11 +155,11 @@ pub struct QueueStatus {
 /// The state of the servers of all origins.
 pub struct UpstreamsStatus {
     /// The servers in the order of the settings.
-    pub servers: Vec<OriginStatus>,
+    pub servers: Vec<OriginServerStatus>,
     /// The queues of those origins that have one.
     pub queues: Vec<QueueStatus>,
     /// Hosts that no origin is for.
-    pub without_origin: WithoutOriginStatus,
+    pub without_origin: UnroutedRequestsStatus,
     /// Origins whose files for TLS changed to something that cannot be used, each with the reason.
     pub refused_files: Vec<(String, String)>,
 }
@@ -223,22 +223,22 @@ impl ServerOutcomes {
 
     /// The counts of the last five minutes, and the last failure, however old. The caller fills in
     /// the other fields.
-    pub fn status(&self, monotonic: Duration) -> OriginStatus {
+    pub fn status(&self, monotonic: Duration) -> OriginServerStatus {
         let failures = self.failures.sum(monotonic);
-        OriginStatus {
+        OriginServerStatus {
             requests: self.answers.sum(monotonic) + failures,
             failures,
             unopened: self.unopened.sum(monotonic),
             server_errors: self.server_errors.sum(monotonic),
             last_failure: lock(&self.last_failure).clone(),
-            ..OriginStatus::default()
+            ..OriginServerStatus::default()
         }
     }
 }
 
-impl OriginStatus {
+impl OriginServerStatus {
     /// The hosts and paths that it is for, as a phrase. `servers` are those of all origins.
-    pub fn scope(&self, servers: &[OriginStatus]) -> String {
+    pub fn scope(&self, servers: &[OriginServerStatus]) -> String {
         let hosts = if !self.hosts.is_empty() {
             self.hosts.join(", ")
         } else if servers.iter().all(|server| server.hosts.is_empty()) {
@@ -257,7 +257,7 @@ impl OriginStatus {
     /// 20 without an answer or answered with 5xx. Requests that crawlgate was unable to send do not
     /// count.
     pub fn problem(&self) -> Option<String> {
-        let OriginStatus {
+        let OriginServerStatus {
             origin,
             requests,
             server_errors,
@@ -318,7 +318,7 @@ pub struct UnroutedRequests {
 
 /// Requests of the last five minutes for hosts that no origin of the settings is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WithoutOriginStatus {
+pub struct UnroutedRequestsStatus {
     /// How many.
     pub requests: u64,
     /// The hosts with the most requests.
@@ -346,8 +346,8 @@ impl UnroutedRequests {
     }
 
     /// The requests of the last five minutes, and the five hosts with the most of them.
-    pub fn status(&self, monotonic: Duration) -> WithoutOriginStatus {
-        WithoutOriginStatus {
+    pub fn status(&self, monotonic: Duration) -> UnroutedRequestsStatus {
+        UnroutedRequestsStatus {
             requests: self.hosts.sum(monotonic),
             hosts: self.hosts.top(MAX_HOSTS, monotonic),
         }
@@ -363,16 +363,16 @@ fn loggable(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn status(requests: u64, failures: u64, server_errors: u64) -> OriginStatus {
+    fn status(requests: u64, failures: u64, server_errors: u64) -> OriginServerStatus {
         let (origin, hosts) = ("http://10.0.0.1".to_owned(), Vec::new());
-        OriginStatus {
+        OriginServerStatus {
             origin,
             hosts,
             addresses: 1,
             requests,
             failures,
             server_errors,
-            ..OriginStatus::default()
+            ..OriginServerStatus::default()
         }
     }
 
@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(status.problem().is_some(), is_problem, "{status:?}");
         }
         assert!(
-            OriginStatus {
+            OriginServerStatus {
                 addresses: 0,
                 ..status(0, 0, 0)
             }
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn request_that_was_not_sent_is_no_problem_of_its_origin() {
-        let unsent = OriginStatus {
+        let unsent = OriginServerStatus {
             unopened: 6,
             ..status(100, 6, 0)
         };
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn only_origin_is_for_all_hosts() {
         let only = status(0, 0, 0);
-        let named = OriginStatus {
+        let named = OriginServerStatus {
             hosts: vec!["shop.example".to_owned()],
             ..status(0, 0, 0)
         };

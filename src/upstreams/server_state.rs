@@ -58,7 +58,7 @@ enum ExclusionKind {
 
 /// The state of a server without requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedServerState {
+pub struct HandedOverServerState {
     /// Milliseconds until a trial: the next process has another start. `None` for a server that is
     /// down.
     trial_in: Option<u64>,
@@ -117,14 +117,14 @@ impl ServerState {
 
     /// The state for the next process, if it gets no requests. A trial without a result is due
     /// again.
-    pub fn to_passed(&self, now: u64) -> Option<PassedServerState> {
+    pub fn to_passed(&self, now: u64) -> Option<HandedOverServerState> {
         let Exclusion { kind, until, cause } = self.exclusion.clone()?;
         let trial_in = match kind {
             Ejected => Some(until.saturating_sub(now)),
             OnTrial => Some(0),
             Down => None,
         };
-        Some(PassedServerState {
+        Some(HandedOverServerState {
             trial_in,
             times: self.ejections,
             cause,
@@ -133,7 +133,7 @@ impl ServerState {
 
     /// The state that the previous process passed: ejected or down. `now` is in milliseconds since
     /// this start.
-    pub fn from_passed(passed: PassedServerState, now: u64) -> ServerState {
+    pub fn from_passed(passed: HandedOverServerState, now: u64) -> ServerState {
         let kind = if passed.trial_in.is_some() {
             Ejected
         } else {

@@ -5,7 +5,7 @@ use super::server::{AdmissionRefusal, InFlightGuard};
 use super::*;
 use crate::crawlers::Registry;
 use crate::settings::{
-    CapacitySettings, EjectionSettings, HealthSettings, LoadBalancing, ServerAddress,
+    CapacitySettings, EjectionSettings, HealthSettings, LoadBalancing, OriginServerAddress,
 };
 use pingora_core::{Error, ErrorType};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use std::task::Poll;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn origin_with_servers(hosts: &[&str]) -> OriginSettings {
-    let server = |host: &&str| ServerAddress {
+    let server = |host: &&str| OriginServerAddress {
         tls: false,
         host: (*host).to_owned(),
         port: 8080,
@@ -751,7 +751,7 @@ async fn next_process_sends_nothing_to_an_ejected_server() {
     let before = new_upstreams(&[origin_with_servers(&hosts)]);
     requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
     let passed = serde_json::to_string(&before.passed_servers()).expect("JSON");
-    let passed: Vec<PassedServer> = serde_json::from_str(&passed).expect("what was passed");
+    let passed: Vec<HandedOverServer> = serde_json::from_str(&passed).expect("what was passed");
     assert_eq!(passed.len(), 1);
     let next = new_upstreams(&[origin_with_servers(&hosts)]);
     next.restore_passed(&passed);

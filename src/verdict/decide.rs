@@ -3,15 +3,17 @@
 //! the delay that a crawler must keep. None of them locks or reads a clock.
 
 use super::challenge::is_challenge;
-use super::decision::{Action, Decision, Readings, RuleRef};
+use super::decision::{Action, Decision, RobotsReadings, RuleRef};
 use super::identity::Identity;
-use super::{Behaviour, CachedVersions, Claimant, DecisionScratch, RequestFacts, RequestToJudge};
+use super::{
+    CachedVersions, Claimant, DecisionScratch, RecentBehaviour, RequestFacts, RequestToJudge,
+};
 use crate::crawlers::{Claim, Registry, RobotsObedience};
 use crate::policy::model::{
     EnforcementMode, IdentityStatus, Kind, PauseAudience, UnverifiedTreatment, Verdict,
 };
 use crate::policy::site::{
-    CrawlerRules, GoogleParsing, GroupBinding, ParsedVersion, PathSignals, PauseWindow,
+    CrawlerRules, GoogleParsing, GroupBinding, ParsedRobotsVersion, PathSignals, PauseWindow,
     RobotsTxtAnswer, Site, Snapshot,
 };
 use crate::robots::{Dialect, GoogleRules, RequestTarget, RuleSet};
@@ -36,7 +38,7 @@ pub fn decide(
         claimant,
         cached_versions: *cached_versions,
     };
-    Some(decide_for(&request, Behaviour::default(), scratch))
+    Some(decide_for(&request, RecentBehaviour::default(), scratch))
 }
 
 /// Judges a request whose claimant is known, with the client's recent behaviour. With
@@ -44,7 +46,7 @@ pub fn decide(
 /// robots.txt and tdmrep.json come before all rules.
 pub fn decide_for(
     request: &RequestToJudge<'_>,
-    behaviour: Behaviour,
+    behaviour: RecentBehaviour,
     scratch: &mut DecisionScratch,
 ) -> Decision {
     let site = &*request.claimant.entry.site;
@@ -90,7 +92,7 @@ pub fn decide_for(
 /// One request to judge, with the values that all steps of the decision use.
 struct DecisionInputs<'a> {
     request: &'a RequestToJudge<'a>,
-    behaviour: Behaviour,
+    behaviour: RecentBehaviour,
     rules: CrawlerRules,
     target: RequestTarget<'a>,
 }
@@ -99,7 +101,7 @@ struct DecisionInputs<'a> {
 /// which depends on the cached versions too.
 struct RulesOutcome {
     verdict: Verdict,
-    readings: Readings,
+    readings: RobotsReadings,
     kind: Kind,
     rule: Option<RuleRef>,
 }
@@ -395,7 +397,7 @@ enum VersionVerdict {
 /// The verdict of one version, with the readings and the rule behind it.
 struct VersionMatch {
     verdict: VersionVerdict,
-    readings: Readings,
+    readings: RobotsReadings,
     /// The index of the rule that decided.
     rule: Option<usize>,
 }
@@ -404,7 +406,7 @@ impl VersionMatch {
     fn without_rule(verdict: VersionVerdict) -> VersionMatch {
         VersionMatch {
             verdict,
-            readings: Readings::default(),
+            readings: RobotsReadings::default(),
             rule: None,
         }
     }
@@ -412,7 +414,7 @@ impl VersionMatch {
     /// Whether `rule` is an index into Google's rules. It is where only RFC 9309 disallows the
     /// request, so that the request is allowed.
     fn uses_google_rule(&self) -> bool {
-        self.readings == Readings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
+        self.readings == RobotsReadings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
     }
 }
 
@@ -441,10 +443,10 @@ fn match_rules(
         (found, disallows(google, found))
     });
     let readings = match by_google {
-        None => Readings::Rfc9309,
-        Some((_, disallowed)) if disallowed == is_disallowed => Readings::Both,
-        Some(_) if is_disallowed => Readings::OnlyRfc9309,
-        Some(_) => Readings::OnlyGoogle,
+        None => RobotsReadings::Rfc9309,
+        Some((_, disallowed)) if disallowed == is_disallowed => RobotsReadings::Both,
+        Some(_) if is_disallowed => RobotsReadings::OnlyRfc9309,
+        Some(_) => RobotsReadings::OnlyGoogle,
     };
     let matched = |verdict, rule| VersionMatch {
         verdict,
@@ -510,7 +512,7 @@ fn mildest_cached_verdict(
 /// Google's reading of them for Google's crawlers.
 fn superseded_verdict(
     request: &RequestToJudge<'_>,
-    parsed: &ParsedVersion,
+    parsed: &ParsedRobotsVersion,
     target: RequestTarget<'_>,
 ) -> VersionVerdict {
     let group = match superseded_binding(request, parsed) {
@@ -529,14 +531,14 @@ fn superseded_verdict(
 
 /// The group of a superseded version that binds the claimant. Whether `*` binds the crawler
 /// (`binds`) is taken from the policy in force.
-fn superseded_binding(request: &RequestToJudge<'_>, parsed: &ParsedVersion) -> GroupBinding {
+fn superseded_binding(request: &RequestToJudge<'_>, parsed: &ParsedRobotsVersion) -> GroupBinding {
     let binds = request.claimant.rules().binds;
     parsed.binding(request.registry, superseded_claim(request, parsed), binds)
 }
 
 /// The claim with the tokens of a superseded version. The index of a token belongs to one policy:
 /// in another version the same crawler may have another token or none.
-fn superseded_claim(request: &RequestToJudge<'_>, parsed: &ParsedVersion) -> Claim {
+fn superseded_claim(request: &RequestToJudge<'_>, parsed: &ParsedRobotsVersion) -> Claim {
     let claim = request.claimant.claim;
     let token = match claim {
         Claim::PolicyToken(index) => request.claimant.entry.site.tokens.token(index),

@@ -10,7 +10,7 @@ const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
 /// Complete knowledge of the cached versions of a crawler that was served none.
 fn complete_versions<'a>() -> CachedVersions<'a> {
     CachedVersions {
-        basis: HistoryBasis::Observed,
+        basis: CachedVersionsBasis::Observed,
         ..CachedVersions::default()
     }
 }
@@ -22,12 +22,12 @@ struct Request<'a> {
     target: &'a str,
     identity: Identity,
     cached_versions: CachedVersions<'a>,
-    behaviour: Behaviour,
+    behaviour: RecentBehaviour,
 }
 
 impl<'a> Request<'a> {
     fn new(world: &'a World, user_agent: &'a str, target: &'a str) -> Request<'a> {
-        let (identity, behaviour) = (Identity::Unverified, Behaviour::default());
+        let (identity, behaviour) = (Identity::Unverified, RecentBehaviour::default());
         Request {
             world,
             user_agent,
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
 }
 
 fn superseded(text: &str) -> [SupersededVersion; 1] {
-    let parsed = Arc::new(ParsedVersion::parse(
+    let parsed = Arc::new(ParsedRobotsVersion::parse(
         text.as_bytes().into(),
         Registry::builtin(),
     ));
@@ -121,9 +121,9 @@ fn never_fetched_marks_violations_without_a_served_copy() {
         }),
         (Kind::Impostor, false)
     );
-    let trapped = Behaviour {
+    let trapped = RecentBehaviour {
         trapped: true,
-        ..Behaviour::default()
+        ..RecentBehaviour::default()
     };
     assert_eq!(
         mark(Request {

@@ -14,7 +14,7 @@ use strum::IntoStaticStr;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-pub enum Readings {
+pub enum RobotsReadings {
     /// RFC 9309 is the crawler's only reading.
     #[default]
     Rfc9309,
@@ -67,7 +67,7 @@ pub enum Action {
     TdmRep,
 }
 
-named!(Readings, Action);
+named!(RobotsReadings, Action);
 
 /// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A
 /// request for a host that no site claims has no decision: it is forwarded untouched.
@@ -80,7 +80,7 @@ pub struct Decision {
     /// The verdict of the rules.
     pub verdict: Verdict,
     /// The readings of robots.txt behind the verdict.
-    pub readings: Readings,
+    pub readings: RobotsReadings,
     /// The kind of the request.
     pub kind: Kind,
     /// Whether this is a violation by a crawler that did not fetch robots.txt here within the time

@@ -47,7 +47,7 @@ fn decide_policy(
     identity: Identity,
     user_agent: &str,
     target: &str,
-    behaviour: Behaviour,
+    behaviour: RecentBehaviour,
 ) -> (Decision, Arc<Site>) {
     let site = site(text);
     let snapshot = Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 1);
@@ -63,7 +63,7 @@ fn decide_policy(
     let (registry, cached_versions) = (
         Registry::builtin(),
         CachedVersions {
-            basis: HistoryBasis::Observed,
+            basis: CachedVersionsBasis::Observed,
             ..CachedVersions::default()
         },
     );
@@ -86,7 +86,13 @@ fn kind_and_status(
     user_agent: &str,
     target: &str,
 ) -> (Kind, Option<u16>) {
-    let (decision, site) = decide_policy(text, identity, user_agent, target, Behaviour::default());
+    let (decision, site) = decide_policy(
+        text,
+        identity,
+        user_agent,
+        target,
+        RecentBehaviour::default(),
+    );
     let answer = match decision.would.unwrap_or(decision.action) {
         Action::Block(answer) | Action::Slow { answer, .. } => {
             Some(site.answers[usize::from(answer)].status)
@@ -144,7 +150,7 @@ fn unverified_setting_trusts_observes_or_blocks() {
             identity,
             GOOGLEBOT,
             "/cart/",
-            Behaviour::default(),
+            RecentBehaviour::default(),
         );
         assert_eq!(decision.action.name(), action, "{identity:?}");
         assert_eq!(decision.would.is_some(), action == "pass");
@@ -192,7 +198,7 @@ fn exempt_crawler_is_blocked_only_as_impostor() {
             );
         }
     }
-    let paced = Behaviour {
+    let paced = RecentBehaviour {
         too_fast: Some(Duration::from_secs(5)),
         trapped: true,
         was_served_current: true,
@@ -286,7 +292,7 @@ fn answer_inherits_missing_fields() {
 #[test]
 fn trap_then_rule_then_rate_decides() {
     let text = policy_with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
-    let both = Behaviour {
+    let both = RecentBehaviour {
         too_fast: Some(Duration::from_millis(4_001)),
         trapped: true,
         was_served_current: true,
@@ -306,7 +312,7 @@ fn trap_then_rule_then_rate_decides() {
         panic!("{decision:?}")
     };
     assert_eq!(retry_after, 5, "whole seconds, up");
-    let fast = Behaviour {
+    let fast = RecentBehaviour {
         trapped: false,
         ..both
     };
@@ -515,12 +521,12 @@ fn licence_demand_comes_after_every_other_block() {
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
                 tdm: [{ reservation: yes, policy: https://shop.example/tdm.json }]\n\
                 enforcement: { mode: enforce, unlicensed: 402, traps: [/trap/], exempt: [Applebot] }\n";
-    let asked = |user_agent: &str, target: &str, behaviour: Behaviour| {
+    let asked = |user_agent: &str, target: &str, behaviour: RecentBehaviour| {
         let (decision, _) =
             decide_policy(text, Identity::Unverified, user_agent, target, behaviour);
         (decision.kind, decision.action.name(), decision.trap_hit)
     };
-    let calm = Behaviour::default();
+    let calm = RecentBehaviour::default();
     assert_eq!(
         asked("bingbot/2.0", "/", calm),
         (Kind::Allowed, "license", false)
@@ -537,17 +543,17 @@ fn licence_demand_comes_after_every_other_block() {
         asked("Applebot/0.1", "/", calm),
         (Kind::Allowed, "pass", false)
     );
-    let fast = Behaviour {
+    let fast = RecentBehaviour {
         too_fast: Some(Duration::from_secs(5)),
-        ..Behaviour::default()
+        ..RecentBehaviour::default()
     };
     assert_eq!(
         asked("bingbot/2.0", "/", fast),
         (Kind::TooFast, "slow", false)
     );
-    let trapped = Behaviour {
+    let trapped = RecentBehaviour {
         trapped: true,
-        ..Behaviour::default()
+        ..RecentBehaviour::default()
     };
     assert_eq!(
         asked("bingbot/2.0", "/", trapped),
@@ -571,7 +577,7 @@ const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.exampl
 
 #[test]
 fn challenges_pass_every_rule() {
-    let behaviour = Behaviour {
+    let behaviour = RecentBehaviour {
         too_fast: Some(Duration::from_secs(9)),
         trapped: true,
         was_served_current: true,

@@ -2,10 +2,10 @@
 //! `crawlgate explain`. With `--json` the command prints this struct as it is; `render` writes it
 //! as text. `verdict/report` fills it in.
 
-use super::decision::Readings;
-use super::identity::{Identity, IdentityDoubt, IdentityEvidence};
-use super::pass_reason::PassReason;
-use super::{HistoryBasis, Kind, Verdict};
+use super::decision::RobotsReadings;
+use super::identity::{Identity, IdentityDoubt, ProofStatement};
+use super::unenforced_reason::UnenforcedReason;
+use super::{CachedVersionsBasis, Kind, Verdict};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::SourceSpan;
 use serde::Serialize;
@@ -60,12 +60,12 @@ pub struct Explanation {
     pub(super) has_address: bool,
     /// The statement of each means of proof about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) evidence: Vec<IdentityEvidence>,
+    pub(crate) evidence: Vec<ProofStatement>,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
     /// The readings of robots.txt behind the verdict.
-    pub(crate) readings: Readings,
+    pub(crate) readings: RobotsReadings,
     pub kind: Kind,
     /// A violation by a crawler that did not fetch robots.txt here within the time for which a copy
     /// may be used.
@@ -73,14 +73,14 @@ pub struct Explanation {
     pub never_fetched: bool,
     /// For a request that does not count: how well the cached copies are known, as in events.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) history: Option<HistoryBasis>,
+    pub(crate) history: Option<CachedVersionsBasis>,
     /// Until when, at the latest, requests like this one do not count.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub(crate) older_until: Option<Timestamp>,
     pub action: ActionReport,
     /// Why enforcement did not act.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) observed: Option<PassReason>,
+    pub(crate) observed: Option<UnenforcedReason>,
     /// Lines for the policy, under each of which the unknown bot is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_enforce: Vec<String>,

@@ -12,17 +12,17 @@ use strum::{EnumString, IntoStaticStr};
 
 /// The statement of one means of proof about an address.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct IdentityEvidence {
+pub struct ProofStatement {
     /// The statement for programs: `list-inside`.
     pub id: &'static str,
     /// The statement with its values, for people.
     pub message: String,
 }
 
-impl IdentityEvidence {
-    pub fn new(id: &'static str, message: impl Into<String>) -> IdentityEvidence {
+impl ProofStatement {
+    pub fn new(id: &'static str, message: impl Into<String>) -> ProofStatement {
         let message = message.into();
-        IdentityEvidence { id, message }
+        ProofStatement { id, message }
     }
 }
 
@@ -211,7 +211,7 @@ pub fn policy_evidence(
     site: &Site,
     claim: Claim,
     address: Option<IpAddr>,
-) -> Option<IdentityEvidence> {
+) -> Option<ProofStatement> {
     let is_inside = site.networks.contains_address(claim, address?)?;
     let (id, found) = if is_inside {
         ("policy-inside", "inside")
@@ -219,7 +219,7 @@ pub fn policy_evidence(
         ("policy-outside", "outside")
     };
     let policy = &site.policy.source.name;
-    Some(IdentityEvidence::new(
+    Some(ProofStatement::new(
         id,
         format!("{found} the networks of this crawler in {policy}"),
     ))

@@ -3,7 +3,7 @@
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
-use crate::policy::origin::OriginAvailability;
+use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{self, IncludedFiles, Site};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, SourceFile};
@@ -18,8 +18,8 @@ pub fn load_site(
     source: &SourceFile,
     registry: &'static Registry,
 ) -> (Option<Arc<Site>>, Diagnostics) {
-    let surroundings = PolicySources {
-        origin: &OriginAvailability::Missing,
+    let surroundings = PolicyDependencies {
+        origin: &OriginRobotsAvailability::Missing,
         files: &IncludedFiles::default(),
     };
     load_site_at(name, source, surroundings, registry, Timestamp(i64::MIN))
@@ -27,9 +27,9 @@ pub fn load_site(
 
 /// The other sources of a policy beside its own text.
 #[derive(Clone, Copy, Debug)]
-pub struct PolicySources<'a> {
+pub struct PolicyDependencies<'a> {
     /// The origin's own robots.txt.
-    pub origin: &'a OriginAvailability,
+    pub origin: &'a OriginRobotsAvailability,
     /// The files beside the policy.
     pub files: &'a IncludedFiles,
 }
@@ -40,7 +40,7 @@ pub struct PolicySources<'a> {
 pub fn load_site_at(
     name: &str,
     source: &SourceFile,
-    surroundings: PolicySources<'_>,
+    surroundings: PolicyDependencies<'_>,
     registry: &'static Registry,
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {

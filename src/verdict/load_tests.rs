@@ -1,10 +1,10 @@
 //! Tests of loading policies whose rules change at planned times: mistakes in a later rule are
 //! found when the policy is loaded, and the tests in a policy run at the moment that they name.
 
-use super::load::{PolicySources, load_site_at};
+use super::load::{PolicyDependencies, load_site_at};
 use crate::crawlers::Registry;
 use crate::policy::IncludedFiles;
-use crate::policy::origin::OriginAvailability;
+use crate::policy::origin::OriginRobotsAvailability;
 use crate::time::Timestamp;
 use crate::yaml::SourceFile;
 
@@ -28,8 +28,8 @@ fn policy_tests_run_at_their_own_moment() {
             text: RETIRED.into(),
         };
         let now = Timestamp::parse(moment).expect("a day");
-        let alone = PolicySources {
-            origin: &OriginAvailability::Missing,
+        let alone = PolicyDependencies {
+            origin: &OriginRobotsAvailability::Missing,
             files: &IncludedFiles::default(),
         };
         let (site, found) = load_site_at("shop", &source, alone, Registry::builtin(), now);
@@ -46,8 +46,8 @@ fn retirement_that_closes_the_site_is_rejected_at_once() {
             text: text.into(),
         };
         let now = Timestamp::parse("2026-11-21").expect("a day");
-        let alone = PolicySources {
-            origin: &OriginAvailability::Missing,
+        let alone = PolicyDependencies {
+            origin: &OriginRobotsAvailability::Missing,
             files: &IncludedFiles::default(),
         };
         let (site, found) = load_site_at("shop", &source, alone, Registry::builtin(), now);

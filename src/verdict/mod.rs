@@ -11,34 +11,34 @@ mod explanation;
 mod identity;
 mod labels;
 mod load;
-mod pass_reason;
 mod render;
 mod report;
 mod suite;
+mod unenforced_reason;
 
 pub(crate) use crate::crawlers::is_public_address;
 pub use crate::policy::model::{IdentityStatus, Kind, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Readings};
+pub use decision::{Action, Decision, RobotsReadings};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
 };
-pub(crate) use identity::IdentityEvidence;
+pub(crate) use identity::ProofStatement;
 pub use identity::{Identity, IdentityDoubt, IdentityOutcome, ProofKind, identity_by_policy};
 pub use labels::{
     claim_from_agent, claim_label, crawler_name, group_location, rule_location, source_location,
 };
-pub use load::{PolicySources, load_site, load_site_at};
-pub use pass_reason::{ENFORCE_ALL_LINE, PassReason};
+pub use load::{PolicyDependencies, load_site, load_site_at};
 pub use render::PERHAPS_CACHED_END;
 pub use report::{action_report, explain, explain_decision, explain_request, explain_unclaimed};
 #[cfg(feature = "internals")]
 pub use suite::test_host;
+pub use unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason};
 
 use crate::crawlers::{Claim, Registry};
-use crate::policy::HostHistory;
+use crate::policy::PublicationHistory;
 use crate::policy::model::EnforcementMode;
 use crate::policy::site::{CrawlerRules, Site, SiteEntry, Snapshot, SupersededVersion};
 use crate::robots::{TargetScratch, reaches_robots_txt, without_query};
@@ -82,7 +82,7 @@ pub struct Claimant<'a> {
     /// The site itself.
     pub entry: &'a SiteEntry,
     /// The earlier publications of the host.
-    pub history: &'a HostHistory,
+    pub history: &'a PublicationHistory,
     /// The claimed crawler.
     pub claim: Claim,
 }
@@ -193,13 +193,13 @@ impl<'a> RequestToJudge<'a> {
             claimant: Claimant {
                 site: 0,
                 entry,
-                history: HostHistory::empty(),
+                history: PublicationHistory::empty(),
                 claim,
             },
             cached_versions: CachedVersions {
                 was_served: true,
                 has_version_in_force: true,
-                basis: HistoryBasis::Declared,
+                basis: CachedVersionsBasis::Declared,
                 ..CachedVersions::default()
             },
         }
@@ -208,7 +208,7 @@ impl<'a> RequestToJudge<'a> {
 
 /// The recent behaviour of a client on a site, as facts for one decision. The ledger keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Behaviour {
+pub struct RecentBehaviour {
     /// By how much the request came before the end of the crawl delay, if it did.
     pub too_fast: Option<Duration>,
     /// Whether the client requested a trap under the same name and the mark has not expired.
@@ -249,7 +249,7 @@ pub struct CachedVersions<'a> {
     /// unknown bots, which share a name, and behind a cache.
     pub has_version_in_force: bool,
     /// Why the crawler cannot have cached any other version.
-    pub basis: HistoryBasis,
+    pub basis: CachedVersionsBasis,
     /// Until when, at the latest, the crawler may use anything but the version in force. `None`
     /// where it has nothing else, and where no time ends the doubt.
     pub older_until: Option<Timestamp>,
@@ -259,7 +259,7 @@ pub struct CachedVersions<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum HistoryBasis {
+pub enum CachedVersionsBasis {
     /// The list may be incomplete, so no request counts as a violation.
     #[default]
     Unknown,
@@ -274,11 +274,11 @@ pub enum HistoryBasis {
 
 /// A host on which no violation counts at present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnprovenHost {
+pub struct NonCountingHost {
     /// Its name, with its port where that is not a usual one.
     pub host: String,
     /// `Unknown` or `PerhapsCached`.
-    pub history: HistoryBasis,
+    pub history: CachedVersionsBasis,
     /// Until when crawlers may use a copy from before the host was observed. No time ends
     /// `PerhapsCached`.
     #[serde(serialize_with = "rfc3339")]
@@ -308,7 +308,7 @@ impl<'a> CachedVersions<'a> {
     pub fn is_complete(&self) -> bool {
         !matches!(
             self.basis,
-            HistoryBasis::Unknown | HistoryBasis::PerhapsCached
+            CachedVersionsBasis::Unknown | CachedVersionsBasis::PerhapsCached
         )
     }
 
@@ -320,7 +320,7 @@ impl<'a> CachedVersions<'a> {
             cached: self.cached | anyone.cached,
             may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
             has_version_in_force: false,
-            basis: HistoryBasis::PerhapsCached,
+            basis: CachedVersionsBasis::PerhapsCached,
             older_until: None,
             ..self
         }

@@ -23,7 +23,10 @@ fn decide_names(
 }
 
 fn with_superseded(now: &str, before: &[u8]) -> World {
-    let parsed = Arc::new(ParsedVersion::parse(before.into(), Registry::builtin()));
+    let parsed = Arc::new(ParsedRobotsVersion::parse(
+        before.into(),
+        Registry::builtin(),
+    ));
     let superseded = SupersededVersion {
         parsed,
         since: Timestamp(0),
@@ -278,7 +281,7 @@ fn second_matcher_is_made_only_if_rules_differ() {
     );
     assert_eq!(own(INDEX_PAGE), 1);
     let parsed = |text: &str| {
-        ParsedVersion::parse(text.as_bytes().into(), Registry::builtin())
+        ParsedRobotsVersion::parse(text.as_bytes().into(), Registry::builtin())
             .google
             .is_some()
     };
@@ -322,7 +325,7 @@ fn explanation_names_the_readings() {
             &world.snapshot,
             Registry::builtin(),
             &facts,
-            HistoryBasis::Unknown,
+            CachedVersionsBasis::Unknown,
             &ResponseFacts::default(),
         );
         let json = serde_json::to_value(&explanation).expect("JSON");

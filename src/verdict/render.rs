@@ -2,11 +2,11 @@
 //! explain`): lines with names and values, then the line of the policy that decided.
 
 use super::challenge::is_challenge;
-use super::decision::Readings;
+use super::decision::RobotsReadings;
 use super::explanation::{ActionReport, Explanation};
 use super::identity::{Identity, IdentityDoubt};
-use super::pass_reason::{ENFORCE_ALL_LINE, PassReason};
-use super::{HistoryBasis, Kind, Verdict};
+use super::unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason};
+use super::{CachedVersionsBasis, Kind, Verdict};
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;
@@ -173,7 +173,7 @@ impl Explanation {
             ""
         };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
-        if self.history == Some(HistoryBasis::PerhapsCached) {
+        if self.history == Some(CachedVersionsBasis::PerhapsCached) {
             lines.add("until", format!("no date is known. {PERHAPS_CACHED_END}"));
         }
         if let Some(until) = self.older_until {
@@ -186,11 +186,11 @@ impl Explanation {
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.to_sentence();
             let when = match observed {
-                PassReason::Mode => "; with \"mode: enforce\"",
-                PassReason::Unverified => {
+                UnenforcedReason::Mode => "; with \"mode: enforce\"",
+                UnenforcedReason::Unverified => {
                     ", because of \"unverified: observe\"; once the crawler is verified"
                 }
-                PassReason::Unlisted => ", like all unknown bots; with enforcement",
+                UnenforcedReason::Unlisted => ", like all unknown bots; with enforcement",
             };
             action += &format!(" (only observed{when}: {would})");
         }
@@ -252,10 +252,10 @@ impl Explanation {
     /// one reading.
     fn readings(&self) -> Option<&'static str> {
         match self.readings {
-            Readings::Rfc9309 => None,
-            Readings::Both => Some("Google's parser and RFC 9309 agree"),
-            Readings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
-            Readings::OnlyGoogle => {
+            RobotsReadings::Rfc9309 => None,
+            RobotsReadings::Both => Some("Google's parser and RFC 9309 agree"),
+            RobotsReadings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
+            RobotsReadings::OnlyGoogle => {
                 Some("Google's parser disallows it; RFC 9309 allows it. crawlgate allows it")
             }
         }
@@ -270,7 +270,9 @@ impl Explanation {
                 "rules are for crawlers, not for visitors and for tools that the policy does not \
                  name"
             }
-            Allowed if self.readings == Readings::OnlyRfc9309 => "Google's own parser allows it",
+            Allowed if self.readings == RobotsReadings::OnlyRfc9309 => {
+                "Google's own parser allows it"
+            }
             Allowed if self.rule.is_some() => "the longest matching rule allows it",
             Allowed => "no rule matches",
             StaleCopy => {
@@ -290,7 +292,7 @@ impl Explanation {
                 "it does not count as a violation yet, because the crawler may still use an older \
                  robots.txt"
             }
-            Ambiguous if self.readings == Readings::OnlyRfc9309 => {
+            Ambiguous if self.readings == RobotsReadings::OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a disallowed URL: not a violation"
             }
             Ambiguous => {

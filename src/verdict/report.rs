@@ -10,9 +10,9 @@ use super::explanation::{
 };
 use super::identity::{Identity, ProofKind, policy_evidence};
 use super::labels::{claim_from_agent, claim_label, source_location};
-use super::pass_reason::{ENFORCE_ALL_LINE, PassReason, enforce_token_line};
+use super::unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason, enforce_token_line};
 use super::{
-    Behaviour, CachedVersions, Claimant, DecisionScratch, HistoryBasis, RequestFacts,
+    CachedVersions, CachedVersionsBasis, Claimant, DecisionScratch, RecentBehaviour, RequestFacts,
     RequestToJudge,
 };
 use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
@@ -29,7 +29,7 @@ pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &RequestFacts<'_>,
-    basis: HistoryBasis,
+    basis: CachedVersionsBasis,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
     match Claimant::find_by_name(snapshot, registry, facts) {
@@ -56,7 +56,7 @@ pub fn explain(
 pub fn explain_request(request: &RequestToJudge<'_>, response: &ResponseFacts<'_>) -> Explanation {
     let decision = decide_for(
         request,
-        Behaviour::default(),
+        RecentBehaviour::default(),
         &mut DecisionScratch::default(),
     );
     explain_decision(request, &decision, response)
@@ -75,7 +75,7 @@ pub fn explain_decision(
     let (lines, taken_away, removal_reason) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     let action = action_report(decision.action, site);
-    let observed = PassReason::from_decision(decision, site);
+    let observed = UnenforcedReason::from_decision(decision, site);
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -118,7 +118,7 @@ pub fn explain_decision(
         },
         observed,
         to_enforce: match observed {
-            Some(PassReason::Unlisted) => lines_to_enforce(request, decision.claim, site),
+            Some(UnenforcedReason::Unlisted) => lines_to_enforce(request, decision.claim, site),
             _ => Vec::new(),
         },
         signals: signal_lines(decision, site),

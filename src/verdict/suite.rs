@@ -4,11 +4,11 @@
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_request, explain_unclaimed};
-use super::{CachedVersions, Claimant, HistoryBasis, RequestFacts, RequestToJudge};
+use super::{CachedVersions, CachedVersionsBasis, Claimant, RequestFacts, RequestToJudge};
 use crate::crawlers::Registry;
 use crate::policy::model::{IdentityStatus, Policy, PolicyTest, TestCachedCopy};
 use crate::policy::planned_pause::pauses_around;
-use crate::policy::site::{ParsedVersion, SupersededVersion};
+use crate::policy::site::{ParsedRobotsVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
@@ -93,7 +93,7 @@ fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Expl
     };
     let superseded;
     let nothing = CachedVersions {
-        basis: HistoryBasis::Observed,
+        basis: CachedVersionsBasis::Observed,
         ..CachedVersions::default()
     };
     let cached_versions = match &test.cached {
@@ -105,7 +105,10 @@ fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Expl
             ..nothing
         },
         Some(TestCachedCopy::Superseded(text)) => {
-            let parsed = Arc::new(ParsedVersion::parse(Arc::from(text.as_bytes()), registry));
+            let parsed = Arc::new(ParsedRobotsVersion::parse(
+                Arc::from(text.as_bytes()),
+                registry,
+            ));
             superseded = [SupersededVersion {
                 parsed,
                 since: facts.now,

@@ -4,8 +4,8 @@
 use super::*;
 use crate::crawlers::{Claim, Registry, is_generic_bot_name, visitor_user_agents, visitor_words};
 use crate::policy::model::PauseAudience;
-use crate::policy::site::{ParsedVersion, PauseWindow, SupersededVersion};
-use crate::policy::{HostHistories, HostHistory, Site, SiteEntry, Snapshot};
+use crate::policy::site::{ParsedRobotsVersion, PauseWindow, SupersededVersion};
+use crate::policy::{PublicationHistories, PublicationHistory, Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, SourceFile};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn site(text: &str) -> Arc<Site> {
 
 /// The robots.txt of a site as a version that was superseded at a moment.
 fn superseded_version(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::parse(
+    let parsed = Arc::new(ParsedRobotsVersion::parse(
         site.robots_txt.body.clone(),
         Registry::builtin(),
     ));
@@ -89,12 +89,12 @@ impl World {
         unknown_until: Option<Timestamp>,
     ) -> World {
         let world = World::from_entry(entry);
-        let history = HostHistory {
+        let history = PublicationHistory {
             superseded,
             unknown_until,
-            ..HostHistory::new(Timestamp(0))
+            ..PublicationHistory::new(Timestamp(0))
         };
-        let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+        let histories = PublicationHistories::new(vec![(None, Arc::new(history))]);
         World {
             snapshot: world.snapshot.with_histories(histories, world.now),
             ..world
@@ -137,7 +137,7 @@ impl World {
             &self.snapshot,
             registry,
             &facts,
-            HistoryBasis::Unknown,
+            CachedVersionsBasis::Unknown,
             &response,
         )
     }
@@ -922,7 +922,7 @@ fn acknowledged_marker_blocks_the_app() {
 #[test]
 fn superseded_version_identifies_no_person() {
     let registry = Registry::builtin();
-    let parsed = ParsedVersion::parse(
+    let parsed = ParsedRobotsVersion::parse(
         b"User-agent: Safari\nUser-agent: bot\nDisallow: /\n"
             .as_slice()
             .into(),
@@ -1110,7 +1110,7 @@ fn explanation_has_the_line_of_the_policy() {
         &world.snapshot,
         Registry::builtin(),
         &facts,
-        HistoryBasis::Unknown,
+        CachedVersionsBasis::Unknown,
         &ResponseFacts::default(),
     );
     let json = serde_json::to_value(&explanation).expect("JSON");

@@ -1,4 +1,4 @@
-//! [`ControlCommands`] carries out the requests that commands such as `pause` and `reload` send to
+//! [`ControlRequestHandler`] carries out the requests that commands such as `pause` and `reload` send to
 //! the running crawlgate through its control socket. A request that fails gets a [`ControlRefusal`]
 //! with an id and a message.
 
@@ -7,7 +7,7 @@ use crate::admin::dashboard::{live_report, report_period};
 use crate::admin::{Operations, UpgradeReport, UpgradeRequest};
 use crate::peers::ForgetError;
 use crate::sites::{PauseError, RemoveError};
-use crate::state::history::HistoryError;
+use crate::state::history::RequestHistoryError;
 use ipnet::IpNet;
 use std::error::Error;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum ControlRefusal {
     #[error(transparent)]
     Forget(#[from] ForgetError),
     #[error(transparent)]
-    History(#[from] HistoryError),
+    History(#[from] RequestHistoryError),
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
     #[error(
@@ -74,7 +74,7 @@ pub type UpgradeHandler =
 pub type UpgradeError = Box<dyn Error + Send + Sync>;
 
 /// Performs the requests of clients.
-pub struct ControlCommands {
+pub struct ControlRequestHandler {
     /// For all requests but upgrades.
     pub operations: Arc<Operations>,
     /// For upgrades, where they are possible.
@@ -84,7 +84,7 @@ pub struct ControlCommands {
 /// Performs the request in this line of JSON.
 pub fn perform_request(
     line: &[u8],
-    commands: &ControlCommands,
+    commands: &ControlRequestHandler,
 ) -> Result<ControlResponse, ControlRefusal> {
     let operations = &commands.operations;
     let sites = &operations.instance.sites;

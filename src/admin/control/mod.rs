@@ -6,7 +6,7 @@
 mod commands;
 mod socket;
 
-pub use commands::{ControlCommands, UpgradeHandler};
+pub use commands::{ControlRequestHandler, UpgradeHandler};
 pub use socket::ControlSocket;
 
 use super::{

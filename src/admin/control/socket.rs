@@ -2,7 +2,7 @@
 //! reach the running crawlgate. Each client has a thread of its own. At an upgrade the socket
 //! passes to the new process. A lock file shows whether another crawlgate uses the socket.
 
-use super::commands::{ControlCommands, ControlRefusal, MAX_REQUEST_BYTES, perform_request};
+use super::commands::{ControlRefusal, ControlRequestHandler, MAX_REQUEST_BYTES, perform_request};
 use super::{CLIENT_TIMEOUT, ControlError, ControlResponse};
 use crate::files::parent_directory;
 use crate::finding::Finding;
@@ -134,7 +134,7 @@ impl ControlSocket {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn serve(self: Arc<ControlSocket>, commands: ControlCommands) -> io::Result<()> {
+    pub fn serve(self: Arc<ControlSocket>, commands: ControlRequestHandler) -> io::Result<()> {
         let commands = Arc::new(commands);
         spawn("control", move || {
             loop {
@@ -158,7 +158,7 @@ impl ControlSocket {
     fn spawn_client(
         self: &Arc<ControlSocket>,
         stream: UnixStream,
-        commands: &Arc<ControlCommands>,
+        commands: &Arc<ControlRequestHandler>,
     ) -> io::Result<()> {
         let socket = self.clone();
         let commands = commands.clone();
@@ -245,7 +245,7 @@ impl Drop for ControlSocket {
 /// Reads one request, performs it and writes the response.
 fn answer_client(
     mut stream: &UnixStream,
-    commands: &ControlCommands,
+    commands: &ControlRequestHandler,
     unanswered: &ClientCounter,
 ) -> io::Result<()> {
     let line = read_request_line(stream)?;

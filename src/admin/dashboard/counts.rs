@@ -7,7 +7,7 @@ use crate::admin::Operations;
 use crate::numbers::plural;
 use crate::record::{CountsByIdentity, NO_CRAWLER};
 use crate::report::ReportPeriod;
-use crate::state::history::{HistoryError, HistoryReader, PeerCounts};
+use crate::state::history::{PeerPeriodCounts, RequestHistoryError, RequestHistoryReader};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The history of a period, and the sentence about the included instances. With a store the history
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn period_history(
     operations: &Operations,
     period: &ReportPeriod,
-) -> Result<(HistoryReader, String), HistoryError> {
+) -> Result<(RequestHistoryReader, String), RequestHistoryError> {
     operations.upkeep.flush_history();
     let own = operations.upkeep.history();
     let Some(instances) = &operations.sources.instances else {
@@ -37,10 +37,10 @@ pub fn period_history(
 
 /// The counts of each crawler on a site, or on all sites if `site` is empty, without visitors.
 pub fn counts_by_crawler(
-    history: &HistoryReader,
+    history: &RequestHistoryReader,
     site: &str,
     period: &ReportPeriod,
-) -> Result<BTreeMap<String, CountsByIdentity>, HistoryError> {
+) -> Result<BTreeMap<String, CountsByIdentity>, RequestHistoryError> {
     let mut counts: BTreeMap<String, CountsByIdentity> = BTreeMap::new();
     history.for_each_row(
         site,
@@ -60,7 +60,7 @@ pub fn counts_by_crawler(
 }
 
 /// How many instances the counts of the period are from. `peer_counts` are of the other instances.
-fn included_instances(peer_counts: &[PeerCounts], period: &ReportPeriod) -> String {
+fn included_instances(peer_counts: &[PeerPeriodCounts], period: &ReportPeriod) -> String {
     let others: BTreeSet<&str> = peer_counts
         .iter()
         .filter(|peer_counts| (period.from..=period.to).contains(&peer_counts.start))

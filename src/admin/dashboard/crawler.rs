@@ -14,7 +14,7 @@ use crate::report::{
     CrawlerRow, NumbersRow, ReportPeriod, count_with_error, crawler_name, is_unprovable_label,
     registry_crawler,
 };
-use crate::state::history::{HistoryError, PathRequests};
+use crate::state::history::{PathRequestCount, RequestHistoryError};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
@@ -44,7 +44,7 @@ struct CrawlerPage<'a> {
     suspended: u64,
     unlisted: Vec<(String, u64)>,
     /// The paths that were requested most, by whole days.
-    paths: Vec<PathRequests>,
+    paths: Vec<PathRequestCount>,
     /// What was sent in each step of the period, without impostors.
     sent: Vec<SentBar>,
 }
@@ -80,7 +80,7 @@ impl Dashboard {
                 .into_iter();
             let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
             let requests = of_crawler.next().map_or(0, |(_, requests)| requests);
-            Ok::<u64, HistoryError>(requests)
+            Ok::<u64, RequestHistoryError>(requests)
         };
         let suspected = crawlers_with_outcome(IdentityOutcome::Suspected)?;
         let suspended = crawlers_with_outcome(IdentityOutcome::Suspended)?;
@@ -150,7 +150,7 @@ fn sent_bars(period: &ReportPeriod, series: &[(Timestamp, CountsByIdentity)]) ->
 }
 
 /// The requests for a path, with their error.
-fn requests_words(path: &PathRequests) -> String {
+fn requests_words(path: &PathRequestCount) -> String {
     count_with_error(path.requests, path.error)
 }
 

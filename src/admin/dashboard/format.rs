@@ -1,5 +1,5 @@
 //! Small text helpers for the pages of the dashboard. [`thousands`] formats numbers,
-//! [`spaced_words`] turns identifiers into words, and [`split_code_spans`] splits a message so that
+//! [`spaced_words`] turns identifiers into words, and [`split_at_quotes`] splits a message so that
 //! the text in quotes is shown as code.
 
 pub use crate::numbers::thousands;
@@ -14,7 +14,7 @@ pub fn spaced_words(name: &str) -> String {
 
 /// Splits a message at its double quotes, so that every second part is code. A quote without a second
 /// one begins none: it may be from a client. Drops `(os error N)`.
-pub fn split_code_spans(text: impl Display) -> Vec<String> {
+pub fn split_at_quotes(text: impl Display) -> Vec<String> {
     let text = text.to_string();
     let text = without_error_numbers(&text);
     let mut parts: Vec<String> = text.split('"').map(str::to_owned).collect();

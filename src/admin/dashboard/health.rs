@@ -6,7 +6,7 @@ use super::layout::PageLayout;
 use super::{Dashboard, PageResult};
 use crate::admin::query::QueryParameters;
 use crate::admin::status::InstanceStatus;
-use crate::identity::{ListFailure, ListIndex, PublishedLists};
+use crate::identity::{ListFailure, ListId, PublishedLists};
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::peers::MemberState;
 use askama::Template;
@@ -20,7 +20,7 @@ struct HealthPage<'a> {
     lists: &'a PublishedLists,
     /// Whether this crawlgate fetches the lists.
     is_fetching: bool,
-    failures: BTreeMap<ListIndex, ListFailure>,
+    failures: BTreeMap<ListId, ListFailure>,
     proofs: Vec<ListHealth>,
 }
 

@@ -17,7 +17,7 @@ pub use overview::{apply_policies, live_report, report_period};
 use super::Operations;
 use super::query::{QueryError, QueryParameters};
 use crate::report::{ClientIdentity, ReportPeriod, is_unprovable_label};
-use crate::state::history::HistoryError;
+use crate::state::history::RequestHistoryError;
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
 use layout::{PageLayout, PageLink};
@@ -83,7 +83,7 @@ pub enum PageError {
     NotFound(String),
     /// The history cannot be read.
     #[error("{0}. The page /health works without a history")]
-    History(#[from] HistoryError),
+    History(#[from] RequestHistoryError),
     /// A template failed, which no input does.
     #[error("cannot write the page: {0}")]
     Template(#[from] askama::Error),

@@ -12,11 +12,11 @@ use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::report::{
-    BlockInstruction, ClientIdentity, CrawlerRow, PeriodBound, Report, ReportContent, ReportPeriod,
-    ReportSection,
+    BlockInstruction, ClientIdentity, CrawlerRow, PeriodBound, Report, ReportFragment,
+    ReportPeriod, ReportSection,
 };
 use crate::sites::SiteStatus;
-use crate::state::history::HistoryError;
+use crate::state::history::RequestHistoryError;
 use crate::verdict::{claim_from_agent, crawler_name};
 use askama::Template;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 #[template(path = "overview.html")]
 struct OverviewPage<'a> {
     layout: PageLayout,
-    content: ReportContent<'a>,
+    content: ReportFragment<'a>,
     choices: Vec<PageLink>,
     sites: Vec<PageLink>,
     /// The site, where the page is about one.
@@ -70,7 +70,7 @@ impl Dashboard {
                 status.problems.len(),
                 report.instances.clone(),
             ),
-            content: ReportContent {
+            content: ReportFragment {
                 report: &report,
                 has_links: true,
                 heading_level: 1,
@@ -92,7 +92,7 @@ pub fn report_period(
     operations: &Operations,
     since: Option<PeriodBound>,
     until: Option<PeriodBound>,
-) -> Result<ReportPeriod, HistoryError> {
+) -> Result<ReportPeriod, RequestHistoryError> {
     let first_day = operations.upkeep.history().first_day()?;
     let now = operations.moment().now;
     Ok(ReportPeriod::from_bounds(since, until, first_day, now))
@@ -107,7 +107,7 @@ pub fn live_report(
     period: ReportPeriod,
     site: &str,
     crawler: &str,
-) -> Result<Report, HistoryError> {
+) -> Result<Report, RequestHistoryError> {
     let (history, instances) = period_history(operations, &period)?;
     let mut report = Report::from_history(&history, period, site, crawler)?;
     report.instances = instances;
@@ -130,7 +130,7 @@ pub fn live_report(
 /// Sets which crawlers that break the rules are blocked now, on all sites whose rules they break or
 /// on some, and how to block the others. The example of a row may be older than the policy.
 pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
-    let mut missing: Vec<(usize, MissingSetting)> = Vec::new();
+    let mut missing: Vec<(usize, BlockingSetting)> = Vec::new();
     for (place, row) in report.crawlers.iter_mut().enumerate() {
         let sites: Vec<&SiteEntry> = row
             .sites
@@ -195,7 +195,7 @@ fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
 
 /// A setting of `enforcement` that would block a crawler.
 #[derive(PartialEq)]
-struct MissingSetting {
+struct BlockingSetting {
     /// The policy file, with a line.
     place: String,
     /// The section that the setting belongs to; empty for the top level.
@@ -206,9 +206,9 @@ struct MissingSetting {
     setting: String,
 }
 
-impl MissingSetting {
+impl BlockingSetting {
     /// How to write it, together with the others for the same place: a key may stand there once.
-    fn instruction<'a>(&self, all: impl Iterator<Item = &'a MissingSetting>) -> BlockInstruction {
+    fn instruction<'a>(&self, all: impl Iterator<Item = &'a BlockingSetting>) -> BlockInstruction {
         let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for other in all.filter(|other| other.place == self.place && other.under == self.under) {
             if !self.under.is_empty() && other.list != self.list {
@@ -239,7 +239,7 @@ impl MissingSetting {
 
 /// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is a
 /// search engine's or exempt, or if it passes only because it is not verified.
-fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<MissingSetting> {
+fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
     let site = &*entry.site;
     let claim = claim_of_row(row, entry);
     let rules = site.crawler_rules(claim);
@@ -278,7 +278,7 @@ fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<MissingSetting
                 .unwrap_or_default(),
         ),
     };
-    Some(MissingSetting {
+    Some(BlockingSetting {
         place: line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")),
         under,
         list,

@@ -11,7 +11,7 @@ use crate::policy::Site;
 use crate::policy::model::{IndexingRule, ResponseConditions, StatusCondition};
 use crate::policy::site::RuleSource;
 use crate::printable::join;
-use crate::report::ReportContent;
+use crate::report::ReportFragment;
 use crate::sites::SiteStatus;
 use crate::verdict::source_location;
 use crate::yaml::located_values;
@@ -23,7 +23,7 @@ struct SitePage<'a> {
     layout: PageLayout,
     status: SiteStatus,
     choices: Vec<PageLink>,
-    content: ReportContent<'a>,
+    content: ReportFragment<'a>,
     robots_txt: Vec<ServedRobotsLine>,
     /// The site, where it is in force.
     site: Option<&'a Site>,
@@ -63,7 +63,7 @@ impl Dashboard {
         let page = SitePage {
             layout: self.page_layout(name, "/site", report.instances.clone()),
             choices: super::period_links(&period, &site_link(name)),
-            content: ReportContent {
+            content: ReportFragment {
                 report: &report,
                 has_links: true,
                 heading_level: 2,

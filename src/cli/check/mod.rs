@@ -277,11 +277,11 @@ struct PlannedPause {
     time: String,
     /// The current or next time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<NextPause>,
+    next: Option<PauseOccurrence>,
 }
 
 #[derive(Serialize)]
-struct NextPause {
+struct PauseOccurrence {
     #[serde(serialize_with = "rfc3339")]
     from: Timestamp,
     #[serde(serialize_with = "rfc3339")]
@@ -333,7 +333,7 @@ fn planned_pauses(site: &Site) -> Vec<PlannedPause> {
         planned.push(PlannedPause {
             audience: pause.audience.name(),
             time: pause.schedule.to_string(),
-            next: next.map(|(_, active)| NextPause {
+            next: next.map(|(_, active)| PauseOccurrence {
                 from: active.from,
                 until: active.until,
             }),

@@ -9,7 +9,8 @@ use super::shell_words::program_word;
 use super::{Result, print_text, run};
 use crate::server::StartMode;
 use crate::settings::{
-    LogDestination, LogSettings, OriginSettings, ServerAddress, Settings, parse_listen_address,
+    LogDestination, LogSettings, OriginServerAddress, OriginSettings, Settings,
+    parse_listen_address,
 };
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let policies = policy_directory(arguments, temporary.path())?;
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
-    let server = ServerAddress {
+    let server = OriginServerAddress {
         tls: false,
         host: origin.ip().to_string(),
         port: origin.port(),

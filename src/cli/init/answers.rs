@@ -4,7 +4,7 @@
 use crate::cli::import::is_local_host;
 use crate::cli::{Failure, Result};
 use crate::policy::decode::parse_host;
-use crate::settings::ServerAddress;
+use crate::settings::OriginServerAddress;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -39,11 +39,11 @@ pub fn hosts_or_ask(hosts: &[String]) -> Result<Vec<String>> {
 }
 
 /// The origin of the flag, else one that the owner types.
-pub fn origin_or_ask(origin: Option<&ServerAddress>) -> Result<ServerAddress> {
+pub fn origin_or_ask(origin: Option<&OriginServerAddress>) -> Result<OriginServerAddress> {
     let question = "The server of the site, like http://127.0.0.1:3000: ";
     origin
         .cloned()
-        .map_or_else(|| ask(question, "--origin", ServerAddress::parse), Ok)
+        .map_or_else(|| ask(question, "--origin", OriginServerAddress::parse), Ok)
 }
 
 /// Whether the owner says in a terminal that robots.txt did not change for a day.

@@ -8,7 +8,7 @@ use crate::origin::robots::{
 };
 use crate::origin::{FetchedRobots, fetch_robots};
 use crate::robots::RobotsFile;
-use crate::settings::{OriginSettings, ServerAddress};
+use crate::settings::{OriginServerAddress, OriginSettings};
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::thread;
@@ -22,10 +22,10 @@ struct RobotsCopy {
     host: String,
     url: String,
     is_origin: bool,
-    answer: Answer,
+    answer: RobotsAnswer,
 }
 
-enum Answer {
+enum RobotsAnswer {
     File(Vec<u8>),
     /// Why crawlers see no rules there.
     NoRules(String),
@@ -38,7 +38,7 @@ enum Answer {
 impl RobotsComparison {
     /// Fetches all files at once. If there is one host, also asks the same host with or without
     /// `www.`, and adds that to `hosts` if it answers.
-    pub fn fetch(hosts: &mut Vec<String>, origin: &ServerAddress) -> RobotsComparison {
+    pub fn fetch(hosts: &mut Vec<String>, origin: &OriginServerAddress) -> RobotsComparison {
         let named = hosts.len();
         if let [host] = hosts.as_slice() {
             let other = other_host(host);
@@ -59,7 +59,7 @@ impl RobotsComparison {
         });
         let answered: Vec<String> = copies
             .iter()
-            .filter(|copy| !copy.is_origin && !matches!(copy.answer, Answer::Unanswered(_)))
+            .filter(|copy| !copy.is_origin && !matches!(copy.answer, RobotsAnswer::Unanswered(_)))
             .map(|copy| copy.host.clone())
             .collect();
         if hosts.len() > named && !answered.contains(&hosts[named]) {
@@ -81,7 +81,7 @@ impl RobotsComparison {
         let answers = || self.0.iter().map(|copy| &copy.answer);
         self.before().is_some()
             && answers().all(|answer| match answer {
-                Answer::Failed(_) => false,
+                RobotsAnswer::Failed(_) => false,
                 answer => answer
                     .rules()
                     .is_none_or(|rules| Some(rules) == self.before()),
@@ -99,15 +99,15 @@ impl RobotsCopy {
     fn from_host(scheme: &str, host: &str) -> RobotsCopy {
         let url = format!("{scheme}://{host}/robots.txt");
         let answer = match fetch_robots(&url) {
-            Ok(FetchedRobots::File { bytes, .. }) => Answer::from_body(bytes, false),
+            Ok(FetchedRobots::File { bytes, .. }) => RobotsAnswer::from_body(bytes, false),
             Ok(FetchedRobots::Unavailable(status)) => {
-                Answer::NoRules(format!("no file ({status})"))
+                RobotsAnswer::NoRules(format!("no file ({status})"))
             }
-            Ok(FetchedRobots::Unreachable(status)) => Answer::Failed(status),
+            Ok(FetchedRobots::Unreachable(status)) => RobotsAnswer::Failed(status),
             Err(_) if (host, 443).to_socket_addrs().is_err() => {
-                Answer::Unanswered("the name has no address in DNS".into())
+                RobotsAnswer::Unanswered("the name has no address in DNS".into())
             }
-            Err(error) => Answer::Unanswered(error.reason),
+            Err(error) => RobotsAnswer::Unanswered(error.reason),
         };
         RobotsCopy {
             host: host.to_owned(),
@@ -117,7 +117,7 @@ impl RobotsCopy {
         }
     }
 
-    fn from_origin(host: &str, origin: &ServerAddress) -> RobotsCopy {
+    fn from_origin(host: &str, origin: &OriginServerAddress) -> RobotsCopy {
         let target = OriginTarget {
             host: host.to_owned(),
             origin: OriginSettings::with_servers([origin.clone()]),
@@ -129,15 +129,17 @@ impl RobotsCopy {
             is_own_host: &|other| other == host,
         });
         let answer = match fetched {
-            FetchResult::File { bytes, html, .. } => Answer::from_body(bytes, html),
-            FetchResult::NoFile { reason, .. } => Answer::NoRules(format!("no file: {reason}")),
+            FetchResult::File { bytes, html, .. } => RobotsAnswer::from_body(bytes, html),
+            FetchResult::NoFile { reason, .. } => {
+                RobotsAnswer::NoRules(format!("no file: {reason}"))
+            }
             FetchResult::Unreachable(FetchFailure::Other(reason)) => {
                 // The URL is in the column before.
                 let (_, why) = reason.split_once("robots.txt: ").unwrap_or(("", &reason));
-                Answer::Unanswered(why.to_owned())
+                RobotsAnswer::Unanswered(why.to_owned())
             }
-            FetchResult::Unreachable(failure) => Answer::Unanswered(failure.to_string()),
-            FetchResult::Unchanged => Answer::Unanswered("304 without a file".into()),
+            FetchResult::Unreachable(failure) => RobotsAnswer::Unanswered(failure.to_string()),
+            FetchResult::Unchanged => RobotsAnswer::Unanswered("304 without a file".into()),
         };
         RobotsCopy {
             host: host.to_owned(),
@@ -148,22 +150,24 @@ impl RobotsCopy {
     }
 }
 
-impl Answer {
+impl RobotsAnswer {
     /// The answer of a body. `is_html`: its media type is HTML.
-    fn from_body(mut bytes: Vec<u8>, is_html: bool) -> Answer {
+    fn from_body(mut bytes: Vec<u8>, is_html: bool) -> RobotsAnswer {
         truncate_body(&mut bytes);
         match find_defect(&RobotsFile::parse(bytes.as_slice()), is_html) {
-            Some(defect) => Answer::NoRules(format!("{defect}; crawlers read it as no rules")),
-            None => Answer::File(bytes),
+            Some(defect) => {
+                RobotsAnswer::NoRules(format!("{defect}; crawlers read it as no rules"))
+            }
+            None => RobotsAnswer::File(bytes),
         }
     }
 
     /// The rules that crawlers read. `None` if there is no answer to read.
     fn rules(&self) -> Option<&[u8]> {
         match self {
-            Answer::File(bytes) => Some(bytes),
-            Answer::NoRules(_) => Some(&[]),
-            Answer::Failed(_) | Answer::Unanswered(_) => None,
+            RobotsAnswer::File(bytes) => Some(bytes),
+            RobotsAnswer::NoRules(_) => Some(&[]),
+            RobotsAnswer::Failed(_) | RobotsAnswer::Unanswered(_) => None,
         }
     }
 }
@@ -174,10 +178,10 @@ impl fmt::Display for RobotsComparison {
         let width = self.0.iter().map(|copy| copy.url.len()).max().unwrap_or(0);
         for RobotsCopy { url, answer, .. } in &self.0 {
             let text = match answer {
-                Answer::File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
-                Answer::NoRules(why) => why.clone(),
-                Answer::Failed(status) => format!("failed with {status}; crawlers stay away"),
-                Answer::Unanswered(why) => format!("could not be fetched: {why}"),
+                RobotsAnswer::File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
+                RobotsAnswer::NoRules(why) => why.clone(),
+                RobotsAnswer::Failed(status) => format!("failed with {status}; crawlers stay away"),
+                RobotsAnswer::Unanswered(why) => format!("could not be fetched: {why}"),
             };
             let differs = match answer.rules() {
                 Some(rules) if Some(rules) != self.before() => " (differs)",

@@ -1,11 +1,11 @@
-//! [`PolicyDraft`]: the policy that the command `init` writes for a new site. It comes from a
+//! [`PolicyDraftInputs`]: the policy that the command `init` writes for a new site. It comes from a
 //! preset, or from the robots.txt that the site serves now. In both cases the policy only observes
 //! crawlers and blocks none.
 
 use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
-use crate::policy::import::{ImportNote, Imported, import, yaml_list};
+use crate::policy::import::{ImportNote, ImportedPolicy, import, yaml_list};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub enum PolicySource {
 }
 
 /// What the policy of a new site is made of.
-pub struct PolicyDraft<'a> {
+pub struct PolicyDraftInputs<'a> {
     pub hosts: &'a [String],
     pub preset: Option<Preset>,
     /// The robots.txt that crawlers know; `None` if it could not be fetched.
@@ -88,7 +88,7 @@ pub struct DraftedPolicy {
     pub notes: Vec<(usize, ImportNote)>,
 }
 
-impl PolicyDraft<'_> {
+impl PolicyDraftInputs<'_> {
     /// Renders the policy.
     pub fn render(&self) -> DraftedPolicy {
         let before = RobotsFile::parse(self.before.unwrap_or_default());
@@ -101,8 +101,8 @@ impl PolicyDraft<'_> {
             None if has_rules => PolicySource::RobotsTxt,
             None => PolicySource::NoRules,
         };
-        let Imported { text, mut notes } = match self.preset {
-            Some(preset) => Imported {
+        let ImportedPolicy { text, mut notes } = match self.preset {
+            Some(preset) => ImportedPolicy {
                 text: self.adapt_preset(preset),
                 notes: Vec::new(),
             },
@@ -201,13 +201,13 @@ impl PolicyDraft<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PolicyDraft, PolicySource, Preset};
+    use super::{PolicyDraftInputs, PolicySource, Preset};
     use crate::crawlers::Registry;
     use crate::policy::IncludedFiles;
     use crate::policy::model::{EnforcementMode, PreviousRobots};
-    use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+    use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
     use crate::robots::{Dialect, DialectRules, RobotsFile};
-    use crate::verdict::{PolicySources, load_site_at};
+    use crate::verdict::{PolicyDependencies, load_site_at};
     use crate::yaml::SourceFile;
     use clap::ValueEnum;
     use std::sync::Arc;
@@ -232,7 +232,7 @@ mod tests {
     fn checked_source(preset: Option<Preset>, before: Option<&[u8]>) -> PolicySource {
         let hosts = ["shop.example".to_owned(), "www.shop.example".to_owned()];
         let is_unchanged = before.is_some();
-        let draft = PolicyDraft {
+        let draft = PolicyDraftInputs {
             hosts: &hosts,
             preset,
             before,
@@ -244,10 +244,10 @@ mod tests {
             name: "shop.example.yaml".into(),
             text: draft.text.into(),
         };
-        let origin = before.map_or_else(OriginAvailability::default, |before| {
-            OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", before)))
+        let origin = before.map_or_else(OriginRobotsAvailability::default, |before| {
+            OriginRobotsAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", before)))
         });
-        let sources = PolicySources {
+        let sources = PolicyDependencies {
             origin: &origin,
             files: &IncludedFiles::default(),
         };
@@ -311,7 +311,7 @@ mod tests {
             (vec!["www.shop.example", "shop.example"], None),
         ] {
             let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
-            let draft = PolicyDraft {
+            let draft = PolicyDraftInputs {
                 hosts: &hosts,
                 preset: None,
                 before: Some(BEFORE),

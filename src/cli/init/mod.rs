@@ -1,6 +1,6 @@
 //! The command `init`: writes the first files for a site that begins to use crawlgate. These are a
 //! policy, a copy of the robots.txt that the site served before, and the settings.
-//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and [`PolicyDraft`] makes the
+//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and [`PolicyDraftInputs`] makes the
 //! policy.
 //!
 //! The policy's field `previous` names the copy, so that crawlgate takes into account that crawlers
@@ -11,18 +11,18 @@
 mod answers;
 mod comparison;
 mod draft;
-mod new_files;
+mod new_file_paths;
 
 use super::check;
 use super::shell_words::{program_word, shell_quote};
 use super::{Failure, Result, now, print_text};
 use crate::policy::import::{yaml_list, yaml_scalar};
 use crate::printable::printable_path;
-use crate::settings::{ServerAddress, parse_listen_address};
+use crate::settings::{OriginServerAddress, parse_listen_address};
 use askama::Template;
 use comparison::RobotsComparison;
-use draft::{PolicyDraft, PolicySource, Preset};
-use new_files::NewFiles;
+use draft::{PolicyDraftInputs, PolicySource, Preset};
+use new_file_paths::NewFilePaths;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub struct Arguments {
     #[arg(long = "host", value_name = "HOST", value_parser = answers::parse_site_host)]
     hosts: Vec<String>,
     /// The server of the site, like http://127.0.0.1:3000
-    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
-    origin: Option<ServerAddress>,
+    #[arg(long, value_name = "URL", value_parser = OriginServerAddress::parse)]
+    origin: Option<OriginServerAddress>,
     /// The policy to begin with [default: the rules of the site's robots.txt]
     #[arg(long, value_name = "NAME")]
     preset: Option<Preset>,
@@ -80,13 +80,13 @@ fn parse_unchanged(written: &str) -> Result<Duration, &'static str> {
 pub fn run(arguments: &Arguments) -> Result {
     let mut hosts = answers::hosts_or_ask(&arguments.hosts)?;
     let origin = answers::origin_or_ask(arguments.origin.as_ref())?;
-    let files = NewFiles::new(&arguments.directory, &hosts[0])?;
+    let files = NewFilePaths::new(&arguments.directory, &hosts[0])?;
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
     print_text(&comparison)?;
     let is_unchanged =
         comparison.agrees() && (arguments.unchanged_for.is_some() || answers::confirm_unchanged()?);
-    let draft = PolicyDraft {
+    let draft = PolicyDraftInputs {
         hosts: &hosts,
         preset: arguments.preset,
         before: comparison.before(),

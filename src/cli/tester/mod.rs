@@ -9,7 +9,7 @@ use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
 use crate::origin::{FetchedRobots, fetch_robots};
-use crate::policy::ParsedVersion;
+use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result {
             return print_status_verdicts(arguments, &tested_agent, source, &none);
         }
     };
-    let named = ParsedVersion::parse(file.bytes().clone(), registry).tokens;
+    let named = ParsedRobotsVersion::parse(file.bytes().clone(), registry).tokens;
     let tested_agent = parse_agents(arguments, registry, &named)?;
     let spaced = registry.tokens_with_blanks();
     let readings =

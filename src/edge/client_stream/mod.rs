@@ -9,7 +9,7 @@ use super::slow_client::SlowClientTimer;
 use super::timer::{StallTimer, Timer};
 use super::transport::BoxedTransport;
 use crate::requests::{BodyFraming, ClientConnection};
-use crate::telemetry::ConnectionGauge;
+use crate::telemetry::ConnectionGaugeGuard;
 use PingoraReadLimit::{Body, Everything, Head};
 use async_trait::async_trait;
 use http::StatusCode;
@@ -64,7 +64,7 @@ pub struct ClientStream {
     pub client: Arc<ClientConnection>,
     /// The client's address: of the peer, or from its PROXY header.
     address: Option<SocketAddr>,
-    pub gauge: Option<Arc<ConnectionGauge>>,
+    pub gauge: Option<Arc<ConnectionGaugeGuard>>,
     /// When [`ClientStream::fill`] fails.
     deadline: Instant,
     pub timer: Timer,
@@ -80,7 +80,7 @@ impl ClientStream {
         transport: BoxedTransport,
         address: Option<SocketAddr>,
         client: ClientConnection,
-        gauge: Option<ConnectionGauge>,
+        gauge: Option<ConnectionGaugeGuard>,
         stall: Duration,
     ) -> ClientStream {
         ClientStream {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::edge::http2::PREFACE;
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -16,9 +16,9 @@ async fn pair(stall: Duration) -> (TcpStream, ClientStream) {
         .await
         .expect("a connection");
     let (stream, address) = listener.accept().await.expect("a connection");
-    let peer = Peer {
+    let peer = ConnectionPeer {
         address: Some(address.ip()),
-        ..Peer::default()
+        ..ConnectionPeer::default()
     };
     let shared = ClientConnection::new(peer, None);
     (
@@ -120,7 +120,7 @@ async fn client_that_takes_nothing_is_given_up() {
 /// How many bytes it took to check for the preface, and everything that is read afterwards.
 async fn check_preface(bytes: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
     let (mut near, far) = duplex(at_a_time);
-    let client = ClientConnection::new(Peer::default(), None);
+    let client = ClientConnection::new(ConnectionPeer::default(), None);
     let mut connection = ClientStream::new(Box::new(far), None, client, None, STALL);
     connection.set_deadline(STALL);
     let bytes = bytes.to_vec();

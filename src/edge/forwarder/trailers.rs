@@ -3,7 +3,7 @@
 //! contradict the head that crawlgate has judged.
 
 use crate::edge::body_decoder::{MAX_EXTRA_BYTES, MAX_TRAILERS, MalformedBody};
-use crate::heads::ForwardingFields;
+use crate::heads::ForwardingFieldSet;
 use http::HeaderMap;
 use httparse::{EMPTY_HEADER, Header, Status};
 
@@ -90,7 +90,7 @@ pub fn may_be_trailer(name: &str) -> bool {
     let name = name.replace('_', "-").to_ascii_lowercase();
     FORBIDDEN_TRAILERS.binary_search(&name.as_str()).is_err()
         && !name.starts_with("proxy-")
-        && ForwardingFields::from_name(&name).is_empty()
+        && ForwardingFieldSet::from_name(&name).is_empty()
 }
 
 #[cfg(test)]

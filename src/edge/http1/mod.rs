@@ -15,7 +15,7 @@ use super::date::with_date;
 use super::forwarder::{RoundTrip, RoundTripOutcome};
 use super::head_scanner::HeadScanner;
 use super::http1_head::target_for_origin;
-use super::sent_answer::{SentPart, record_answer};
+use super::sent_answer::{SentAmount, record_answer};
 use super::stop_signals::StopSignals;
 use crate::answers::Answer;
 use crate::requests::{BodyFraming, HeadError, HttpsRedirect, OutgoingAnswer, Ticket};
@@ -232,7 +232,7 @@ async fn send_answer(
     let keeps_alive = keeps_alive && !answer.answer.closes_connection();
     let sent = write_answer(connection, &answer.answer, keeps_alive).await;
     record_answer(answer, sent);
-    let is_sent = sent == SentPart::Whole;
+    let is_sent = sent == SentAmount::Whole;
     if is_sent && !keeps_alive {
         connection
             .linger(if edge.responder.is_some() {
@@ -251,7 +251,7 @@ pub async fn write_answer(
     connection: &mut ClientStream,
     answer: &Answer,
     keeps_alive: bool,
-) -> SentPart {
+) -> SentAmount {
     // Enough for most heads.
     let mut head = Vec::with_capacity(1024);
     with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));
@@ -263,12 +263,12 @@ pub async fn write_answer(
         connection.flush().await
     };
     let Err(error) = written.await else {
-        return SentPart::Whole;
+        return SentAmount::Whole;
     };
     tracing::debug!(%error, "the client left before its answer was written");
     match answer.body().len() - rest.len() {
-        0 if !rest.is_empty() => SentPart::Nothing,
-        sent => SentPart::Partial(sent as u64),
+        0 if !rest.is_empty() => SentAmount::Nothing,
+        sent => SentAmount::Partial(sent as u64),
     }
 }
 

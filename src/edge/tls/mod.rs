@@ -1,4 +1,4 @@
-//! TLS for client connections, by rustls. [`TlsListener`] does the handshakes of a listener.
+//! TLS for client connections, by rustls. [`ListenerTls`] does the handshakes of a listener.
 //! [`CertificateStore`] has the certificates of all listeners and replaces them when they change.
 
 mod acme;
@@ -38,7 +38,7 @@ pub enum TlsError {
 }
 
 /// TLS of one listener.
-pub struct TlsListener {
+pub struct ListenerTls {
     acceptor: TlsAcceptor,
     /// The value of Strict-Transport-Security in its responses.
     pub hsts: Option<HeaderValue>,
@@ -57,14 +57,14 @@ pub struct CompletedHandshake {
     pub is_acme_challenge: bool,
 }
 
-impl TlsListener {
+impl ListenerTls {
     /// `speaks_http2` is whether ALPN offers HTTP/2. `certificates` chooses the certificate of each
     /// handshake.
     fn new(
         settings: &TlsSettings,
         speaks_http2: bool,
         certificates: Arc<ListenerCertificates>,
-    ) -> Result<TlsListener, TlsError> {
+    ) -> Result<ListenerTls, TlsError> {
         let has_acme = certificates.acme.is_some();
         let versions: &[_] = if settings.allows_tls12 {
             &[&TLS13, &TLS12]
@@ -86,7 +86,7 @@ impl TlsListener {
         let hsts = settings
             .hsts
             .and_then(|hsts| HeaderValue::try_from(hsts.header_value()).ok());
-        Ok(TlsListener {
+        Ok(ListenerTls {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             hsts,
         })

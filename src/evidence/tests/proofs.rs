@@ -1,7 +1,7 @@
 //! Tests of the proofs of identity in a case (an excerpt of the evidence log, as one file).
 
 use super::*;
-use crate::evidence::summary::ClientBasis;
+use crate::evidence::summary::IdentityAssurance;
 
 #[test]
 fn proof_is_written_once_and_checked_with_its_requests() {
@@ -75,14 +75,14 @@ fn proof_is_written_once_and_checked_with_its_requests() {
 }
 
 /// The basis and the client of a request with this proof.
-fn basis_with(proof: NewEntry) -> (ClientBasis, Option<String>) {
+fn basis_with(proof: NewEntry) -> (IdentityAssurance, Option<String>) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut log = sample_log(directory.path());
     append_proven_request(&mut log, &mut WrittenProofs::default(), proof, time_at(51));
     let (_, findings) = export_case(&mut log, &sample_scope(), time_at(60));
     assert_eq!(findings.faults, Vec::<Finding>::new());
     let proof = &findings.proofs[0];
-    let basis = ClientBasis::from_request(findings.requests.last().expect("it"), &findings);
+    let basis = IdentityAssurance::from_request(findings.requests.last().expect("it"), &findings);
     for (found, is_there) in [
         (&findings.holds, proof.is_complete),
         (&findings.unknown, !proof.is_complete),
@@ -112,7 +112,7 @@ fn proof_without_its_address_is_the_sites_word() {
     let address = "203.0.113.5".to_owned();
     assert_eq!(
         with(Some("whole"), &["203.0.113.5"]),
-        (ClientBasis::Proven, Some(address))
+        (IdentityAssurance::Proven, Some(address))
     );
     for (kept, shown) in [
         ("203.0.113.0", "203.0.113.0/24"),
@@ -120,14 +120,17 @@ fn proof_without_its_address_is_the_sites_word() {
     ] {
         assert_eq!(
             with(Some("network"), &[kept]),
-            (ClientBasis::Asserted, Some(shown.to_owned()))
+            (IdentityAssurance::Asserted, Some(shown.to_owned()))
         );
     }
-    assert_eq!(with(None, &[]), (ClientBasis::Asserted, None));
+    assert_eq!(with(None, &[]), (IdentityAssurance::Asserted, None));
     // It was deleted.
-    assert_eq!(with(Some("whole"), &[]), (ClientBasis::Asserted, None));
+    assert_eq!(
+        with(Some("whole"), &[]),
+        (IdentityAssurance::Asserted, None)
+    );
     let signed = proof_by_signature(SIGNED_BASE);
-    assert_eq!(basis_with(signed), (ClientBasis::Proven, None));
+    assert_eq!(basis_with(signed), (IdentityAssurance::Proven, None));
 }
 
 #[test]

@@ -15,17 +15,17 @@ mod turn;
 mod writing;
 
 use super::members::ExchangeMembers;
-use super::orders::OperatorOrders;
+use super::operator_commands::OperatorCommands;
 use super::own_publications::OwnPublications;
 use super::{
-    CONFIRM_TIMEOUT, ClockPair, ExchangeProgress, ExchangeStatus, ExchangeTotals, FACT_SCHEMA,
-    FactOutbox, LogPosition, MAX_CLOCK_OFFSET, MEMBER_GONE_AFTER, Member, MemberState,
-    MemberStatus, MergedFacts, NoAccusationReason, StoreIdentity, StoreOutage, gone_key,
+    CONFIRM_TIMEOUT, ExchangeProgress, ExchangeStatus, ExchangeTotals, FACT_SCHEMA, FactOutbox,
+    LogPosition, MAX_CLOCK_OFFSET, MEMBER_GONE_AFTER, Member, MemberState, MemberStatus,
+    MergedFacts, NoAccusationReason, StoreClockOffset, StoreIdentity, StoreOutage, gone_key,
     whole_seconds,
 };
 use crate::facts::{Fact, FactKey};
-use crate::policy::RobotsVersion;
-use crate::publications::{PeerLogs, PublicationLog, VersionFile};
+use crate::policy::RobotsVersionId;
+use crate::publications::{PeerPublicationLogs, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use MemberState::{Gone, Left, Present, Silent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -106,7 +106,7 @@ pub struct Exchange {
     /// Publications and tenures of peers, and declarations that an instance is gone.
     facts: MergedFacts,
     /// Pauses and releases at any instance.
-    orders: OperatorOrders,
+    orders: OperatorCommands,
     /// Pauses of which a peer gave the latest order, until the end of the turn.
     peer_pauses: BTreeSet<FactKey>,
     /// Releases that were made here, to be applied again after this turn read marks of peers.
@@ -123,7 +123,7 @@ pub struct Exchange {
     must_answer: bool,
     asks_peers: bool,
     measured_clock: Option<(i64, Duration)>,
-    clocks: ClockPair,
+    clocks: StoreClockOffset,
     last_contact: Option<Duration>,
     /// The time of the last contact, by the store's clock.
     last_contact_at: i64,
@@ -267,7 +267,7 @@ impl Exchange {
 
     /// Computes what peers publish and published, with the files that are known. `None` if nothing
     /// changed since the last call and that was less than half an hour ago.
-    pub fn take_peer_publications(&mut self, now: ExchangeTime) -> Option<PeerLogs> {
+    pub fn take_peer_publications(&mut self, now: ExchangeTime) -> Option<PeerPublicationLogs> {
         let is_due = self
             .computed_at
             .is_some_and(|last| now.monotonic.saturating_sub(last) >= COMPUTE_INTERVAL);
@@ -282,7 +282,7 @@ impl Exchange {
             .publication_logs(&self.facts, &continued, self.clocks, |member| {
                 self.member_state(member)
             });
-        let versions: BTreeSet<RobotsVersion> = logs
+        let versions: BTreeSet<RobotsVersionId> = logs
             .iter()
             .flat_map(|log: &PublicationLog| log.versions_since(Timestamp(i64::MIN)))
             .collect();
@@ -290,7 +290,7 @@ impl Exchange {
             .into_iter()
             .filter_map(|version| Some((version, self.log.files.get(&version)?.clone())))
             .collect();
-        Some(PeerLogs { logs, files })
+        Some(PeerPublicationLogs { logs, files })
     }
 
     /// Since when `/robots.txt` is answered with 503, because the store was not reached for a day,

@@ -9,8 +9,8 @@ use crate::exchange::{
     StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
 };
 use crate::facts::{AnyFact, Fact, HostObservation};
-use crate::policy::RobotsVersion;
-use Continuity::{Kept, Lost, Undecided};
+use crate::policy::RobotsVersionId;
+use ObservationContinuity::{Kept, Lost, Undecided};
 use std::time::Duration;
 
 /// How long an instance that finds another store waits for peers to write their facts there.
@@ -21,7 +21,7 @@ const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether it is known what peers served while this instance was down or slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Continuity {
+pub enum ObservationContinuity {
     /// It is known, or nothing was served before.
     Kept,
     /// It is unknown: observation begins anew.
@@ -155,7 +155,7 @@ impl Exchange {
         store: &mut dyn ExchangeStore,
         identity: &StoreIdentity,
         now: ExchangeTime,
-    ) -> Result<Continuity, StoreError> {
+    ) -> Result<ObservationContinuity, StoreError> {
         let known = self.before.identity.as_ref();
         let is_continued = if self.has_joined {
             !self.has_slept
@@ -197,7 +197,7 @@ impl Exchange {
         store: &mut dyn ExchangeStore,
         identity: StoreIdentity,
         now: ExchangeTime,
-        continuity: Continuity,
+        continuity: ObservationContinuity,
         local: &mut dyn LocalFacts,
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
@@ -484,7 +484,7 @@ impl Exchange {
         for fact in store.fetch(&keys)? {
             let read = codec::decode_fact(&fact.key, &fact.value, self.clocks);
             if let Some((_, AnyFact::VersionBytes(file))) = read
-                && RobotsVersion::from_body(&file.bytes) == file.id
+                && RobotsVersionId::from_body(&file.bytes) == file.id
             {
                 self.wanted_files.remove(&fact.key);
                 self.log.files.insert(file.id, file.bytes);

@@ -3,7 +3,7 @@
 //! threads and no files. [`InstanceDisk`] is what survives when its process ends, so that a test
 //! can start the instance again.
 
-use super::orders::OperatorState;
+use super::operator_commands::OperatorState;
 use super::simulated::{SimulatedServer, SimulatedStore};
 use crate::clock::Moment;
 use crate::crawlers::Registry;
@@ -13,14 +13,14 @@ use crate::exchange::{
 };
 use crate::facts::{AnyFact, Fact};
 use crate::ledger::Ledger;
-use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
+use crate::policy::{PublicationHistories, Site, SiteEntry, Snapshot};
 use crate::publications::{
     CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
 };
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Claimant, DecisionScratch, Identity as Proven, Kind, RequestFacts, RequestToJudge,
-    decide_for, load_site,
+    Claimant, DecisionScratch, Identity as Proven, Kind, RecentBehaviour, RequestFacts,
+    RequestToJudge, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
 use std::collections::BTreeMap;
@@ -472,7 +472,14 @@ impl SimulatedInstance {
             claimant,
             cached_versions,
         };
-        Some(decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind)
+        Some(
+            decide_for(
+                &case,
+                RecentBehaviour::default(),
+                &mut DecisionScratch::default(),
+            )
+            .kind,
+        )
     }
 
     /// A crawler asks for a page. What was found at once, unless that has to wait.
@@ -545,7 +552,7 @@ fn build_snapshot(
     let known = log.build_histories(others, versions, Registry::builtin(), horizon);
     let mut entry = SiteEntry::new(SITES[version].clone(), now);
     entry.since = log.in_force_since("shop").unwrap_or(now);
-    Snapshot::new(vec![entry], 1).with_histories(HostHistories::new(known), now)
+    Snapshot::new(vec![entry], 1).with_histories(PublicationHistories::new(known), now)
 }
 
 /// Instances by number.

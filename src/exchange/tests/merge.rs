@@ -1,19 +1,19 @@
 //! Property tests of what crawlgate instances exchange. However often and in whatever order facts
-//! ([`MergedFacts`]) and orders of operators ([`OperatorOrders`]) arrive, each instance must end in
+//! ([`MergedFacts`]) and orders of operators ([`OperatorCommands`]) arrive, each instance must end in
 //! the same state. Facts must be decoded as they were encoded.
 
 use crate::exchange::SharedFact;
 use crate::exchange::codec::{
-    ClockPair, decode_event, decode_fact, encode_event, encode_fact, is_key_of,
+    StoreClockOffset, decode_event, decode_fact, encode_event, encode_fact, is_key_of,
 };
 use crate::exchange::fact::MergedFacts;
-use crate::exchange::orders::OperatorOrders;
+use crate::exchange::operator_commands::OperatorCommands;
 use crate::facts::{
     AnyFact, ClientMark, Fact, HostObservation, MarkRelease, PauseEvent, PauseRecord, ServedVersion,
 };
-use crate::policy::RobotsVersion;
+use crate::policy::RobotsVersionId;
 use crate::policy::model::PauseAudience;
-use crate::publications::{LogChange, LogSpan, Publication, PublishedRobots};
+use crate::publications::{ChangePoint, ChangeSpan, Publication, PublishedRobots};
 use crate::time::Timestamp;
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -101,7 +101,7 @@ fn mark_fact(crawler: String, address: IpAddr, seconds: u32) -> Fact {
 fn any_event() -> impl Strategy<Value = Fact> {
     let version = any::<[u8; 8]>();
     let served = ("[a-z.]{1,9}", "[a-z]{0,5}", version).prop_map(|(host, crawler, version)| {
-        let received = PublishedRobots::Version(RobotsVersion(version));
+        let received = PublishedRobots::Version(RobotsVersionId(version));
         Fact::set(
             AT,
             ServedVersion {
@@ -117,8 +117,8 @@ fn any_event() -> impl Strategy<Value = Fact> {
 }
 
 /// What operators did, in an order.
-fn merge_orders(given: &[(Fact, i64)]) -> OperatorOrders {
-    let mut orders = OperatorOrders::default();
+fn merge_orders(given: &[(Fact, i64)]) -> OperatorCommands {
+    let mut orders = OperatorCommands::default();
     for (fact, at) in given {
         orders.add(fact, &encode_event(fact, *at).expect("an event"));
     }
@@ -175,8 +175,8 @@ proptest! {
 fn order_right_after_another_is_later() {
     let on = pause_fact("shop", PauseAudience::Everyone, 60);
     let off = resume_fact("shop");
-    let mut orders = OperatorOrders::default();
-    let given_at = |orders: &mut OperatorOrders, fact: &Fact, at| {
+    let mut orders = OperatorCommands::default();
+    let given_at = |orders: &mut OperatorCommands, fact: &Fact, at| {
         orders.add(fact, &encode_event(fact, at).expect("an event"))
     };
     for (fact, at) in [(&on, 100), (&off, 100), (&on, 101), (&off, 101)] {
@@ -209,23 +209,23 @@ fn name_that_cannot_stand_in_a_key_is_not_shared() {
 #[test]
 fn facts_of_one_writer_are_read_by_the_own_clock() {
     // The reader's clock is a minute ahead of the writer's.
-    let clocks = |ahead| ClockPair {
+    let clocks = |ahead| StoreClockOffset {
         store: 5_000_000,
         ahead,
     };
-    let span = LogSpan {
-        since: LogChange {
+    let span = ChangeSpan {
+        since: ChangePoint {
             number: 7,
             at: Timestamp(4_000),
         },
-        until: Some(LogChange {
+        until: Some(ChangePoint {
             number: 9,
             at: Timestamp(4_500),
         }),
     };
     let publication = Publication {
         site: "shop".into(),
-        published: PublishedRobots::Version(RobotsVersion([7; 8])),
+        published: PublishedRobots::Version(RobotsVersionId([7; 8])),
         identities: u64::MAX,
         has_page_tags: true,
         span,
@@ -238,7 +238,7 @@ fn facts_of_one_writer_are_read_by_the_own_clock() {
     );
     let mut later = publication;
     later.span.since.at = Timestamp(4_062);
-    later.span.until = later.span.until.map(|until| LogChange {
+    later.span.until = later.span.until.map(|until| ChangePoint {
         at: Timestamp(4_562),
         ..until
     });

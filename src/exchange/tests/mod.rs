@@ -4,7 +4,7 @@
 mod life;
 mod lives;
 mod merge;
-mod orders;
+mod operator_commands;
 pub(crate) mod simulated;
 mod two;
 

@@ -21,8 +21,8 @@ use crate::hash::Hash;
 use crate::judge::PeerConfirmation;
 use crate::locks::{lock, lock_within};
 use crate::peers::ForgetError;
-use crate::policy::{RobotsVersion, SiteEntry, Snapshot};
-use crate::publications::{PeerLogs, PublicationLog, VersionFile};
+use crate::policy::{RobotsVersionId, SiteEntry, Snapshot};
+use crate::publications::{PeerPublicationLogs, PublicationLog, VersionFile};
 use crate::sites::{AnnounceError, PublicationSubscriber};
 use crate::state::{PreviousRun, RestoredState, StateStore};
 use crate::time::Timestamp;
@@ -61,7 +61,7 @@ struct ThreadState {
     begun_anew: Mutex<Option<ObservationRestart>>,
     membership: Mutex<ExchangeMembership>,
     /// What peers publish, while a reload runs here.
-    peer_publications: Mutex<Option<PeerLogs>>,
+    peer_publications: Mutex<Option<PeerPublicationLogs>>,
     /// Changes of pauses at peers that the sites have not applied yet.
     peer_pauses: Mutex<Vec<Fact<PauseRecord>>>,
     outage_log: OutageLog,
@@ -357,7 +357,7 @@ impl ThreadState {
 
     /// Applies publications of peers: `changed`, or what waits from an earlier turn. While a reload
     /// runs, they wait for the next turn. Returns whether none waits any more.
-    fn apply_peer_publications(&self, changed: Option<PeerLogs>) -> bool {
+    fn apply_peer_publications(&self, changed: Option<PeerPublicationLogs>) -> bool {
         let mut waiting = lock(&self.peer_publications);
         if changed.is_some() {
             *waiting = changed;
@@ -506,7 +506,7 @@ fn own_member(id: String, host: String, instance: &Instance) -> Member {
 /// A digest of the names and robots.txt versions of all sites in force. It is equal on instances
 /// with the same policies.
 fn policies_digest(snapshot: &Snapshot) -> String {
-    let mut sites: Vec<(&str, RobotsVersion)> = snapshot
+    let mut sites: Vec<(&str, RobotsVersionId)> = snapshot
         .sites()
         .iter()
         .map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version))

@@ -1,20 +1,20 @@
-//! [`RequestClient`]: the client that sent a request. Usually this is the other end of the
+//! [`ResolvedClient`]: the client that sent a request. Usually this is the other end of the
 //! connection. If the other end is a trusted proxy ([`is_trusted`]), it is the client that the
-//! proxy names in a header field such as X-Forwarded-For (setting [`ClientAddress`]). If the proxy
+//! proxy names in a header field such as X-Forwarded-For (setting [`ClientAddressField`]). If the proxy
 //! names no readable client, the client is unknown: with the proxy's address, all clients behind
 //! the proxy would count as one.
 
 use crate::crawlers::parse_address;
 use crate::heads::is_host;
 use crate::record::ProxyPath;
-use crate::settings::ClientAddress;
+use crate::settings::ClientAddressField;
 use ipnet::IpNet;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
 /// The other end of the connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Peer {
+pub struct ConnectionPeer {
     /// Its address; a Unix socket has none.
     pub address: Option<IpAddr>,
     /// Whether its forwarding fields are believed.
@@ -28,7 +28,7 @@ pub struct Peer {
 
 /// Who sent a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestClient {
+pub struct ResolvedClient {
     /// Its address, if it is known.
     pub address: Option<IpAddr>,
     /// The address for logs: that of the client, or of the proxy that does not name one.
@@ -55,20 +55,20 @@ pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))
 }
 
-impl RequestClient {
+impl ResolvedClient {
     /// Finds the client of a request. An untrusted peer is the client itself. For a trusted peer,
     /// reads the lines of `field` from right to left, to the first address that is not a trusted
     /// proxy: no trusted proxy vouches for the entries left of that one. If all are trusted
     /// proxies, the client is unknown, and the leftmost one is logged.
     pub fn resolve<'a, L: DoubleEndedIterator<Item = &'a [u8]>>(
-        peer: Peer,
+        peer: ConnectionPeer,
         lines: impl FnOnce() -> L,
-        field: &ClientAddress,
+        field: &ClientAddressField,
         trusted: &[IpNet],
-    ) -> RequestClient {
-        let mut client = RequestClient {
+    ) -> ResolvedClient {
+        let mut client = ResolvedClient {
             logged: peer.address.map(|address| address.to_canonical()),
-            ..RequestClient::default()
+            ..ResolvedClient::default()
         };
         if !peer.is_trusted {
             client.address = client.logged.filter(|_| !peer.names_no_client);

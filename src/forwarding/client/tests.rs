@@ -4,13 +4,13 @@
 use super::*;
 use http::HeaderName;
 
-fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> RequestClient {
+fn find_from(peer: ConnectionPeer, field: &'static str, lines: &[&str]) -> ResolvedClient {
     let trusted: Vec<IpNet> = ["10.0.0.0/8", "104.16.0.0/13", "::1/128"]
         .iter()
         .map(|network| network.parse().unwrap())
         .collect();
-    let field = ClientAddress(HeaderName::from_static(field));
-    RequestClient::resolve(
+    let field = ClientAddressField(HeaderName::from_static(field));
+    ResolvedClient::resolve(
         peer,
         || lines.iter().map(|line| line.as_bytes()),
         &field,
@@ -18,11 +18,11 @@ fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> RequestClient {
     )
 }
 
-fn find(peer: &str, field: &'static str, lines: &[&str]) -> RequestClient {
-    let peer = Peer {
+fn find(peer: &str, field: &'static str, lines: &[&str]) -> ResolvedClient {
+    let peer = ConnectionPeer {
         address: peer.parse().ok(),
         is_trusted: true,
-        ..Peer::default()
+        ..ConnectionPeer::default()
     };
     find_from(peer, field, lines)
 }
@@ -52,9 +52,9 @@ const ELEMENTS: &str = "forwarded";
 
 #[test]
 fn untrusted_peer_is_the_client_whatever_it_claims() {
-    let peer = Peer {
+    let peer = ConnectionPeer {
         address: ip("::ffff:192.0.2.1"),
-        ..Peer::default()
+        ..ConnectionPeer::default()
     };
     for field in [LIST, ELEMENTS, "x-real-ip"] {
         let client = find_from(peer, field, &["198.51.100.1", "for=198.51.100.1"]);
@@ -68,10 +68,10 @@ fn untrusted_peer_is_the_client_whatever_it_claims() {
 
 #[test]
 fn proxy_header_without_a_client_leaves_it_unknown() {
-    let peer = Peer {
+    let peer = ConnectionPeer {
         address: ip("10.0.0.1"),
         names_no_client: true,
-        ..Peer::default()
+        ..ConnectionPeer::default()
     };
     let client = find_from(peer, LIST, &["198.51.100.1"]);
     assert_eq!(

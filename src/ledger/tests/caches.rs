@@ -3,7 +3,7 @@
 //! is set. A random test combines such events ([`CacheEvent`]).
 
 use super::*;
-use crate::policy::host_history::UnavailableSpan;
+use crate::policy::publication_history::UnavailableSpan;
 
 /// Versions 0 (all open), 15 (all closed) and 1, without a cache and behind two.
 static BEHIND: LazyLock<Vec<Vec<Arc<Site>>>> = LazyLock::new(|| {

@@ -17,13 +17,13 @@ use super::host_table::{HostTable, TableBounds, host_key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{
-    HostHistories, HostHistory, ParsedVersion, RobotsVersion, Site, SiteEntry, Snapshot,
-    SupersededVersion,
+    ParsedRobotsVersion, PublicationHistories, PublicationHistory, RobotsVersionId, Site,
+    SiteEntry, Snapshot, SupersededVersion,
 };
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Claimant, DecisionScratch, Identity, Kind, RequestFacts,
+    CachedVersions, Claimant, DecisionScratch, Identity, Kind, RecentBehaviour, RequestFacts,
     RequestToJudge, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
@@ -81,8 +81,8 @@ fn user_agent(crawler: usize) -> &'static str {
 const CACHES: [(usize, i64); 5] = [(0, DAY), (1, DAY), (1, DAY), (2, 3 * DAY), (3, DAY)];
 const HOSTS: [&str; 2] = ["a.example", "B.example:80"];
 
-fn parse_version(site: &Site) -> Arc<ParsedVersion> {
-    Arc::new(ParsedVersion::parse(
+fn parse_version(site: &Site) -> Arc<ParsedRobotsVersion> {
+    Arc::new(ParsedRobotsVersion::parse(
         site.robots_txt.body.clone(),
         Registry::builtin(),
     ))
@@ -91,7 +91,7 @@ fn parse_version(site: &Site) -> Arc<ParsedVersion> {
 /// What the owner of a policy does to a site, and what the history of its hosts becomes by it.
 struct LedgerWorld {
     entry: SiteEntry,
-    history: HostHistory,
+    history: PublicationHistory,
     ledger: Ledger,
     disk: LedgerDisk,
     now: i64,
@@ -102,16 +102,16 @@ struct LedgerWorld {
 }
 
 /// Without a past, and with crawlers told apart in the same way since ever.
-fn new_history(now: Timestamp) -> HostHistory {
-    HostHistory {
+fn new_history(now: Timestamp) -> PublicationHistory {
+    PublicationHistory {
         identity_epoch: Timestamp(i64::MIN / 2),
-        ..HostHistory::new(now)
+        ..PublicationHistory::new(now)
     }
 }
 
-fn snapshot_with_history(snapshot: Snapshot, history: &HostHistory) -> Snapshot {
+fn snapshot_with_history(snapshot: Snapshot, history: &PublicationHistory) -> Snapshot {
     snapshot.with_histories(
-        HostHistories::new(vec![(None, Arc::new(history.clone()))]),
+        PublicationHistories::new(vec![(None, Arc::new(history.clone()))]),
         Timestamp(0),
     )
 }
@@ -232,7 +232,11 @@ impl LedgerWorld {
             claimant,
             cached_versions,
         };
-        let decision = decide_for(&case, Behaviour::default(), &mut DecisionScratch::default());
+        let decision = decide_for(
+            &case,
+            RecentBehaviour::default(),
+            &mut DecisionScratch::default(),
+        );
         (decision.kind, decision.never_fetched)
     }
 }
@@ -628,7 +632,7 @@ fn full_table_forgets_hosts_without_requests_first() {
         },
         StateStore::in_memory_only().0,
     );
-    let version = RobotsVersion([0; 8]);
+    let version = RobotsVersionId([0; 8]);
     let now = |number: i64| Timestamp(number);
     let named = host_key(b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {

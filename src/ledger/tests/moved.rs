@@ -94,7 +94,12 @@ impl MovingHosts {
             claimant,
             cached_versions,
         };
-        decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind
+        decide_for(
+            &case,
+            RecentBehaviour::default(),
+            &mut DecisionScratch::default(),
+        )
+        .kind
     }
 }
 

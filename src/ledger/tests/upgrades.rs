@@ -11,7 +11,7 @@ pub struct DrainingProcess {
     ledger: Ledger,
     store: StateStore,
     entry: SiteEntry,
-    history: HostHistory,
+    history: PublicationHistory,
     told: Receiver<Fact>,
 }
 
@@ -140,7 +140,12 @@ impl LedgerWorld {
                 claimant,
                 cached_versions,
             };
-            decide_for(&case, Behaviour::default(), &mut DecisionScratch::default()).kind
+            decide_for(
+                &case,
+                RecentBehaviour::default(),
+                &mut DecisionScratch::default(),
+            )
+            .kind
                 != Kind::Violation
         })
     }

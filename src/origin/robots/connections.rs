@@ -41,12 +41,12 @@ pub struct OriginNameResolver {
 /// A name without a public address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is no public address")]
-pub struct NotPublicError(SocketAddr);
+pub struct NoPublicAddressError(SocketAddr);
 
 impl Resolver for OriginNameResolver {
     /// The addresses of `server` if it is set, else of the host of the URL. Names are resolved by
     /// `servers` or, if there are none, by the system; then with `must_be_public` only public
-    /// addresses count. Fails with [`NotPublicError`] if none is public.
+    /// addresses count. Fails with [`NoPublicAddressError`] if none is public.
     fn resolve(
         &self,
         uri: &Uri,
@@ -79,7 +79,7 @@ impl Resolver for OriginNameResolver {
             }
             return match found.first() {
                 Some(first) if addresses.is_empty() => {
-                    Err(Error::Other(Box::new(NotPublicError(*first))))
+                    Err(Error::Other(Box::new(NoPublicAddressError(*first))))
                 }
                 _ => Ok(addresses),
             };

@@ -6,11 +6,13 @@
 //! must lead to a public address over https, because crawlgate publishes the file that it finds,
 //! and can reach addresses that no client can ([`OriginNameResolver::must_be_public`]).
 
-use super::connections::{NotPublicError, OriginNameResolver, UnixConnector, tls_config, url_host};
+use super::connections::{
+    NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config, url_host,
+};
 use super::{FetchFailure, FetchResult};
 use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
 use crate::robots::MAX_ROBOTS_BYTES;
-use crate::settings::{OriginIndex, OriginSettings, ServerAddress};
+use crate::settings::{OriginIndex, OriginServerAddress, OriginSettings};
 use FetchResult::{NoFile, Unchanged, Unreachable};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -137,7 +139,7 @@ struct Destination {
 
 impl Destination {
     /// The robots.txt of a server.
-    fn robots_of(server: &ServerAddress) -> Destination {
+    fn robots_of(server: &OriginServerAddress) -> Destination {
         Destination {
             host: None,
             tls: server.tls,
@@ -165,7 +167,7 @@ impl Destination {
     fn after_redirect(
         &self,
         location: &str,
-        server: &ServerAddress,
+        server: &OriginServerAddress,
         request: &RobotsRequest<'_>,
     ) -> Option<Destination> {
         use Position::*;
@@ -226,7 +228,7 @@ impl Destination {
 /// itself or to a destination that is not allowed are `Unreachable`.
 fn fetch_from_server(
     request: &RobotsRequest<'_>,
-    server: &ServerAddress,
+    server: &OriginServerAddress,
     deadline: Instant,
 ) -> FetchResult {
     let mut destination = Destination {
@@ -251,7 +253,7 @@ fn fetch_from_server(
         }
         let response = match send_request(request, &destination, &url, deadline) {
             Ok(response) => response,
-            Err(ureq::Error::Other(error)) if error.is::<NotPublicError>() => {
+            Err(ureq::Error::Other(error)) if error.is::<NoPublicAddressError>() => {
                 return Unreachable(FetchFailure::RedirectRefused {
                     url,
                     why: error.to_string(),

@@ -24,7 +24,7 @@ pub struct StoredCopy {
 
 /// Why a stored copy is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum DamagedCopy {
+pub enum StoredCopyError {
     /// The bytes have changed since they were stored.
     #[error("its bytes do not have the digest that was stored")]
     Digest,
@@ -73,13 +73,13 @@ impl StoredCopy {
     ///
     /// # Errors
     /// The copy is damaged.
-    pub fn from_record(record: &OriginCopy, now: Timestamp) -> Result<StoredCopy, DamagedCopy> {
+    pub fn from_record(record: &OriginCopy, now: Timestamp) -> Result<StoredCopy, StoredCopyError> {
         if Hash::digest(&[&record.bytes]).to_string() != record.digest {
-            return Err(DamagedCopy::Digest);
+            return Err(StoredCopyError::Digest);
         }
         let mut stored: StoredCopy = serde_json::from_str(&record.state)?;
         if !stored.fetch.restore_bytes(record.bytes.clone()) {
-            return Err(DamagedCopy::UnexpectedBytes);
+            return Err(StoredCopyError::UnexpectedBytes);
         }
         stored.fetch.clamp_to(now);
         stored.left_at = stored.left_at.map(|moment| clamp_to_now(moment, now));

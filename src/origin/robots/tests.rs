@@ -1,7 +1,7 @@
 //! Tests of how an origin's answers change crawlgate's copy of its robots.txt, also over failures
 //! and restarts.
 
-use super::stored_copy::DamagedCopy;
+use super::stored_copy::StoredCopyError;
 use super::*;
 use crate::facts::{AnyFact, OriginCopy};
 use crate::policy::origin::OriginCopyState;
@@ -242,7 +242,7 @@ fn huge_file_is_cut_to_500_kib_of_whole_lines() {
 }
 
 /// What the state store would give back after a restart.
-fn after_restart(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, DamagedCopy> {
+fn after_restart(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, StoredCopyError> {
     StoredCopy::from_record(&stored_record(stored), now)
 }
 
@@ -327,11 +327,11 @@ fn damaged_copy_is_rejected_and_reported() {
     for (damaged, is_expected) in [
         (
             cut,
-            (|why| matches!(why, DamagedCopy::Digest)) as fn(&DamagedCopy) -> bool,
+            (|why| matches!(why, StoredCopyError::Digest)) as fn(&StoredCopyError) -> bool,
         ),
-        (other, |why| matches!(why, DamagedCopy::Digest)),
-        (torn, |why| matches!(why, DamagedCopy::State(_))),
-        (lost, |why| matches!(why, DamagedCopy::UnexpectedBytes)),
+        (other, |why| matches!(why, StoredCopyError::Digest)),
+        (torn, |why| matches!(why, StoredCopyError::State(_))),
+        (lost, |why| matches!(why, StoredCopyError::UnexpectedBytes)),
     ] {
         let error = StoredCopy::from_record(&damaged, Timestamp(2_000)).expect_err("damaged");
         assert!(is_expected(&error), "{error:?}");
@@ -369,10 +369,10 @@ fn status_304_without_copy_is_a_failure() {
 
 #[test]
 fn hosts_of_a_site_select_its_servers() {
-    use crate::settings::{OriginSettings, ServerAddress};
+    use crate::settings::{OriginServerAddress, OriginSettings};
     let origin = |hosts: &[&str], url: &str| OriginSettings {
         hosts: hosts.iter().map(|host| host.to_string()).collect(),
-        ..OriginSettings::with_servers([ServerAddress::parse(url).expect("a URL")])
+        ..OriginSettings::with_servers([OriginServerAddress::parse(url).expect("a URL")])
     };
     let targets = OriginTargets::new(&[
         origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000"),

@@ -5,7 +5,7 @@
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::draft::{GroupHeading, ORIGIN_FILE};
 use crate::policy::origin::{
-    HostOverride, InternalAuthorities, OriginAvailability, OriginRobotsTxt,
+    HostOverride, InternalAuthorities, OriginRobotsAvailability, OriginRobotsTxt,
 };
 use crate::policy::{Site, compile_with_origin, read};
 use crate::robots::{Dialect, DialectRules, RobotsFile};
@@ -25,7 +25,7 @@ fn compile_site(policy: &str, origin: &str, at: i64) -> Site {
     let file = OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
     compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Available(Arc::new(file)),
+        &OriginRobotsAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(at),
     )
@@ -209,7 +209,7 @@ fn published_file(
         internal: Arc::new(internal),
         ..OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes())
     };
-    let origin = OriginAvailability::Available(Arc::new(file));
+    let origin = OriginRobotsAvailability::Available(Arc::new(file));
     let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0))
         .expect("small");
     (

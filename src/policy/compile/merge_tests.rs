@@ -5,7 +5,7 @@
 use crate::crawlers::{Claim, CrawlerIndex, Registry, visitor_user_agents, visitor_words};
 use crate::policy::compile::CompileError;
 use crate::policy::import::import;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::site::{GroupBinding, RuleSource, Site};
 use crate::policy::{compile_with_origin, read};
 use crate::robots::{Dialect, DialectRules, RobotsFile, Rule};
@@ -24,7 +24,7 @@ fn compile_site(policy: &str, origin: &str) -> Site {
     let file = OriginRobotsTxt::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
     compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Available(Arc::new(file)),
+        &OriginRobotsAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MIN),
     )
@@ -844,7 +844,7 @@ fn hostile_file_stays_within_the_budget() {
     let file = OriginRobotsTxt::new("origin", format!("User-agent: *\n{rules}").into_bytes());
     let site = compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Available(Arc::new(file)),
+        &OriginRobotsAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MIN),
     )
@@ -863,7 +863,7 @@ fn try_compile(policy: &str, origin: &str) -> Result<Site, CompileError> {
     let file = OriginRobotsTxt::new("origin", origin.as_bytes());
     compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Available(Arc::new(file)),
+        &OriginRobotsAvailability::Available(Arc::new(file)),
         Registry::builtin(),
         Timestamp(i64::MAX),
     )
@@ -997,8 +997,10 @@ fn latin_1_sitemap_is_percent_encoded() {
     );
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
     let bytes = b"Sitemap: https://shop.example/caf\xe9.xml\nSitemap: https://shop.example/\xc3\xa9t\xc3.xml\nSitemap: /\xe9.xml\n";
-    let origin =
-        OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("or.txt", bytes.as_slice())));
+    let origin = OriginRobotsAvailability::Available(Arc::new(OriginRobotsTxt::new(
+        "or.txt",
+        bytes.as_slice(),
+    )));
     let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0))
         .expect("small");
     let text = std::str::from_utf8(&site.robots_txt.body).expect("UTF-8");

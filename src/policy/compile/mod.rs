@@ -18,9 +18,10 @@ mod url_rewriter;
 pub(super) use origin_rules::lines_with_unknown_keys;
 
 use super::model::{BehindCache, Policy, PreviousRobots};
-use super::origin::{OriginAvailability, OriginRobotsTxt};
+use super::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use super::site::{
-    FrontPageStatus, HtmlRules, PreviousRobotsTxt, RobotsTxt, RobotsVersion, Site, SitePages,
+    FrontPageStatus, HtmlRules, PreviousRobotsTxt, RobotsTxt, RobotsVersionId, Site,
+    SiteAnswerPages,
 };
 use crate::crawlers::Registry;
 use crate::robots::{GroupMatcher, MAX_ROBOTS_BYTES, Rule, RuleSet};
@@ -52,7 +53,7 @@ impl From<Diagnostic> for CompileError {
 pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
     compile_with_origin(
         policy,
-        &OriginAvailability::Missing,
+        &OriginRobotsAvailability::Missing,
         registry,
         Timestamp(i64::MIN),
     )
@@ -67,7 +68,7 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
 /// 2.5), or the origin's file is too large to be merged.
 pub fn compile_with_origin(
     policy: Arc<Policy>,
-    origin: &OriginAvailability,
+    origin: &OriginRobotsAvailability,
     registry: &Registry,
     at: Timestamp,
 ) -> Result<Site, CompileError> {
@@ -107,7 +108,7 @@ pub fn compile_with_origin(
         rule_sources,
         group_sources,
         answers,
-        pages: SitePages::new(&policy.answers),
+        pages: SiteAnswerPages::new(&policy.answers),
         previous: declared_previous(&policy, file),
         signals,
         tags: tags::tag_plan(&policy, at),
@@ -144,15 +145,15 @@ fn declared_previous(
 }
 
 /// The served file with its version, ETag and Cache-Control.
-fn robots_txt(policy: &Policy, origin: &OriginAvailability, body: String) -> RobotsTxt {
-    let version = RobotsVersion::from_body(body.as_bytes());
+fn robots_txt(policy: &Policy, origin: &OriginRobotsAvailability, body: String) -> RobotsTxt {
+    let version = RobotsVersionId::from_body(body.as_bytes());
     RobotsTxt {
         body: body.into_bytes().into(),
         version,
         etag: format!("\"{version}\""),
         cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
         awaits_origin_until: match origin {
-            OriginAvailability::Awaited { until } if policy.reads_origin() => Some(*until),
+            OriginRobotsAvailability::Awaited { until } if policy.reads_origin() => Some(*until),
             _ => None,
         },
     }

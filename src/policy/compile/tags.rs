@@ -1,4 +1,4 @@
-//! [`tag_plan`] compiles the section `indexing` of a policy into a [`TagPlan`], which gives each
+//! [`tag_plan`] compiles the section `indexing` of a policy into a [`TagRules`], which gives each
 //! response its X-Robots-Tag lines. It adds `noindex` rules for a staging site and for retired
 //! paths.
 
@@ -8,12 +8,12 @@ use crate::policy::model::{
 };
 use crate::policy::regular_expression::compile_path_regex;
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{RobotsVersion, TagConditions, TagLines, TagPlan, TagRule};
+use crate::policy::site::{RobotsVersionId, TagConditions, TagLines, TagRule, TagRules};
 use crate::time::Timestamp;
 use crate::yaml::located_values;
 
 /// Compiles the rules of a policy at a time. Those for staging and retirement come first.
-pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
+pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagRules {
     let mut noindex = RobotsTags::default();
     noindex.add(
         TagScope::All,
@@ -39,12 +39,12 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
         });
     let rules = noindex_rules.chain(policy.indexing.iter().cloned());
     let compiled = rules.map(|rule| tag_rule(&rule, policy.origin_tags));
-    TagPlan::new(compiled.collect())
+    TagRules::new(compiled.collect())
 }
 
 /// A hash of 32 bits.
 fn hash32(text: &str) -> u64 {
-    RobotsVersion::from_body(text.as_bytes()).as_u64() >> 32
+    RobotsVersionId::from_body(text.as_bytes()).as_u64() >> 32
 }
 
 /// Compiles a rule. `site` is how the origin's lines are treated if the rule does not say it.

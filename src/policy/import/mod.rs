@@ -1,7 +1,7 @@
 //! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate.
 //! The policy is written as a person would write it, with the comments of the file. For every
 //! user-agent token it allows and disallows the same URLs as the file, except for parts that are
-//! left out: [`Imported::notes`] lists these.
+//! left out: [`ImportedPolicy::notes`] lists these.
 
 mod comments;
 mod groups;
@@ -26,7 +26,7 @@ pub const OBSERVE: &str =
 
 /// The result of an import.
 #[derive(Default)]
-pub struct Imported {
+pub struct ImportedPolicy {
     /// The policy as YAML.
     pub text: String,
     /// Notes to the owner, each with a line of the robots.txt.
@@ -41,7 +41,11 @@ pub struct Imported {
 /// let imported = import::import(&file, None, Registry::builtin());
 /// assert!(imported.text.contains("# No training, please.\n    - agents: [GPTBot, CCBot]\n      disallow: /\n"));
 /// ```
-pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry) -> Imported {
+pub fn import(
+    file: &RobotsFile,
+    host: Option<&str>,
+    registry: &'static Registry,
+) -> ImportedPolicy {
     let reading = DialectRules::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
     let import = Importer {
         file,
@@ -61,7 +65,7 @@ pub fn import(file: &RobotsFile, host: Option<&str>, registry: &'static Registry
     let mut notes = import.notes.into_inner();
     notes.sort();
     notes.dedup();
-    Imported { text, notes }
+    ImportedPolicy { text, notes }
 }
 
 /// An import in progress.

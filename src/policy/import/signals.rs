@@ -1,6 +1,6 @@
 //! [`ImportedSignals`]: the statements of an imported group about the use of content, from its
 //! lines `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05),
-//! written as fields of the policy. [`AddedLine`] says which parts of a line a policy cannot
+//! written as fields of the policy. [`ImportedLine`] says which parts of a line a policy cannot
 //! express.
 
 use super::yaml::yaml_scalar;
@@ -18,17 +18,17 @@ const MAX_USAGE: usize = 1_000;
 
 /// The result of adding a line.
 #[derive(Default)]
-pub struct AddedLine {
+pub struct ImportedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
     /// The parts that a policy cannot express, or that contradict an earlier line of the group.
     pub left_out: Vec<String>,
 }
 
-impl AddedLine {
+impl ImportedLine {
     /// The result for a line of which the policy has nothing.
-    pub fn all_left_out(value: &str) -> AddedLine {
-        AddedLine {
+    pub fn all_left_out(value: &str) -> ImportedLine {
+        ImportedLine {
             is_carried: false,
             left_out: vec![value.to_owned()],
         }
@@ -54,7 +54,7 @@ struct UsageRule {
 
 /// Parses the members of a dictionary: each category, and whether it is granted. Other members, and
 /// parameters, go into `added.left_out`. Of two members with the same category the last counts.
-fn parse_categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
+fn parse_categories(members: &[&str], added: &mut ImportedLine) -> BTreeMap<String, bool> {
     let mut values = BTreeMap::new();
     for member in members {
         let (Some((category, word)), parameters) = parse_usage_member(member) else {
@@ -71,8 +71,8 @@ fn parse_categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String,
 
 impl ImportedSignals {
     /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
-    pub fn add_signal(&mut self, value: &str) -> AddedLine {
-        let mut added = AddedLine::default();
+    pub fn add_signal(&mut self, value: &str) -> ImportedLine {
+        let mut added = ImportedLine::default();
         for (part, meaning) in parse_content_signal(value) {
             let is_carried = match meaning {
                 Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
@@ -95,15 +95,15 @@ impl ImportedSignals {
 
     /// Adds the value of a `Content-Usage` line: an optional path, and a dictionary of RFC 9651, as
     /// in `/open/ train-ai=y`.
-    pub fn add_usage(&mut self, value: &str) -> AddedLine {
+    pub fn add_usage(&mut self, value: &str) -> ImportedLine {
         let (path, members) = parse_content_usage(value);
         let is_path_valid = path.is_none_or(|path| {
             path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
         });
         let Some(members) = members.filter(|_| is_path_valid) else {
-            return AddedLine::all_left_out(value);
+            return ImportedLine::all_left_out(value);
         };
-        let mut added = AddedLine::default();
+        let mut added = ImportedLine::default();
         let values = parse_categories(&members, &mut added);
         if values.is_empty() {
             return added;
@@ -121,7 +121,7 @@ impl ImportedSignals {
                     }
                 }
             }
-            None if full => return AddedLine::all_left_out(value),
+            None if full => return ImportedLine::all_left_out(value),
             None => {
                 self.usage.push(UsageRule {
                     path: path.map(str::to_owned),

@@ -19,7 +19,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;
     }
-    let mut lookup = GroupLookup {
+    let mut lookup = BlockingRuleFinder {
         site,
         registry,
         overlaps: MAX_OVERLAP_COST,
@@ -59,7 +59,7 @@ fn located_patterns(paths: &[Located<String>]) -> Vec<(PathPattern, SourceSpan)>
 fn find_unseen(
     scope: &TagScope,
     places: &[(PathPattern, SourceSpan)],
-    lookup: &mut GroupLookup<'_>,
+    lookup: &mut BlockingRuleFinder<'_>,
 ) -> Option<Diagnostic> {
     let star = lookup.site.matcher.star_group();
     let audiences = match scope {
@@ -129,14 +129,14 @@ fn default_patterns(rule: &IndexingRule) -> Vec<(PathPattern, SourceSpan)> {
 }
 
 /// Finds rules that block pages, within a budget.
-struct GroupLookup<'s> {
+struct BlockingRuleFinder<'s> {
     site: &'s Site,
     registry: &'s Registry,
     /// Comparisons that are left.
     overlaps: usize,
 }
 
-impl<'s> GroupLookup<'s> {
+impl<'s> BlockingRuleFinder<'s> {
     /// The group that binds a crawler.
     fn group_for(&self, bot: &str) -> Option<usize> {
         self.site

@@ -3,7 +3,7 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::origin::OriginAvailability;
+use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::site::Site;
 use crate::policy::{compile_with_origin, read};
 use crate::robots::RobotsFile;
@@ -52,7 +52,7 @@ pub(super) fn compile_and_lint(text: &str) -> (Site, Diagnostics) {
     let now = Timestamp::parse("2026-11-21").expect("a day");
     let site = compile_with_origin(
         Arc::new(policy),
-        &OriginAvailability::Missing,
+        &OriginRobotsAvailability::Missing,
         Registry::builtin(),
         now,
     )
@@ -511,7 +511,7 @@ fn places_are_right_in_any_encoding() {
 #[test]
 fn old_origin_file_suggests_declaring_it() {
     use crate::policy::compile_with_origin;
-    use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+    use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
     let at = Timestamp::parse("2026-11-22T00:00:00Z").expect("a moment");
     let is_told = |policy: &str, modified: &str| {
         let (policy, found) = read(
@@ -528,7 +528,7 @@ fn old_origin_file_suggests_declaring_it() {
         };
         let site = compile_with_origin(
             policy,
-            &OriginAvailability::Available(Arc::new(file)),
+            &OriginRobotsAvailability::Available(Arc::new(file)),
             Registry::builtin(),
             at,
         )

@@ -3,7 +3,7 @@
 //! X-Robots-Tag rules are in force. [`SupersededVersion`] is an earlier robots.txt that crawlers
 //! may still have cached.
 
-use super::{ParsedVersion, SelectedRules, Site};
+use super::{ParsedRobotsVersion, SelectedRules, Site};
 use crate::policy::model::PauseAudience;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct SupersededVersion {
     /// The version, parsed.
-    pub parsed: Arc<ParsedVersion>,
+    pub parsed: Arc<ParsedRobotsVersion>,
     /// Since when it was in force.
     pub since: Timestamp,
     /// When another version replaced it.

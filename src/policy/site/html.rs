@@ -1,7 +1,7 @@
 //! [`HtmlRules`]: the compiled section `html` of a policy. It selects the HTML pages that robots
 //! metas are written into, by their paths.
 
-use super::RobotsVersion;
+use super::RobotsVersionId;
 use crate::policy::model::{HtmlPolicy, patterns};
 use crate::robots::{PathPattern, RequestTarget};
 use crate::yaml::located_values;
@@ -25,7 +25,7 @@ impl HtmlRules {
     /// A number that equal `html` sections share, to find out whether a reload changed it.
     pub fn fingerprint(policy: &HtmlPolicy) -> u64 {
         let lists = [&policy.paths, &policy.not_paths].map(|list| located_values(list));
-        RobotsVersion::from_body(format!("html {:?}", (policy.meta, lists)).as_bytes()).as_u64()
+        RobotsVersionId::from_body(format!("html {:?}", (policy.meta, lists)).as_bytes()).as_u64()
     }
 
     /// Whether the path matters. Otherwise the target need not be normalised.

@@ -3,7 +3,7 @@
 //! with the history of each host.
 
 use super::model::{OriginTagsMode, Policy};
-use super::origin::{OriginAvailability, OriginRobotsTxt};
+use super::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::crawlers::{Claim, Registry, SiteMarkers};
 use crate::robots::{GoogleRules, GroupMatcher, RobotsDocument, Rule, RuleSet};
 use crate::time::Timestamp;
@@ -23,7 +23,7 @@ mod snapshot;
 mod tags;
 mod version;
 
-pub use super::parsed_version::ParsedVersion;
+pub use super::parsed_robots_version::ParsedRobotsVersion;
 pub use crawler_rules::{
     CrawlerRules, CrawlerRulesTable, GoogleParsing, GroupBinding, RefusalAnswer,
 };
@@ -32,12 +32,12 @@ pub use front_page::{FrontPageStatus, SEARCH_ENGINES};
 pub use hosts::{HostIndex, split_host_port};
 pub use html::HtmlRules;
 pub use networks::CrawlerNetworks;
-pub use pages::{PagePart, PageTemplate, SitePages};
+pub use pages::{PageTemplate, PageTemplatePart, SiteAnswerPages};
 pub use robots_txt::{DroppedAllow, PreviousRobotsTxt, RobotsTxt, RuleSource};
-pub use signals::{License, PathSignals, ServedFile, SignalField, SignalPlan};
+pub use signals::{CompiledSignals, License, PathSignals, SignalField, TdmRepFile};
 pub use snapshot::Snapshot;
-pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagPlan, combine_with_origin};
-pub use version::RobotsVersion;
+pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagRules, combine_with_origin};
+pub use version::RobotsVersionId;
 
 pub(in crate::policy) use crawler_rules::{crawler_names, find_binding, unregistered_tokens};
 pub(in crate::policy) use signals::TdmStatement;
@@ -74,13 +74,13 @@ pub struct Site {
     /// The answers to blocked requests; [`CrawlerRules`] has indexes of them.
     pub answers: Vec<RefusalAnswer>,
     /// The site's own HTML pages.
-    pub pages: SitePages,
+    pub pages: SiteAnswerPages,
     /// The robots.txt from before crawlgate, if the policy declares it.
     pub previous: Option<PreviousRobotsTxt>,
     /// The X-Robots-Tag rules.
-    pub tags: TagPlan,
+    pub tags: TagRules,
     /// The header lines about the use of the content.
-    pub signals: SignalPlan,
+    pub signals: CompiledSignals,
     /// How the origin's X-Robots-Tag is treated.
     pub origin_tags: OriginTagsMode,
     /// Which HTML pages get robots metas.
@@ -124,11 +124,11 @@ impl Site {
     }
 
     /// The origin's robots.txt that it was compiled with, for another compilation.
-    pub fn origin_availability(&self) -> OriginAvailability {
+    pub fn origin_availability(&self) -> OriginRobotsAvailability {
         match (&self.origin, self.robots_txt.awaits_origin_until) {
-            (Some(file), _) => OriginAvailability::Available(file.clone()),
-            (None, Some(until)) => OriginAvailability::Awaited { until },
-            (None, None) => OriginAvailability::Missing,
+            (Some(file), _) => OriginRobotsAvailability::Available(file.clone()),
+            (None, Some(until)) => OriginRobotsAvailability::Awaited { until },
+            (None, None) => OriginRobotsAvailability::Missing,
         }
     }
 

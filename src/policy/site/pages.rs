@@ -1,4 +1,4 @@
-//! [`SitePages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the
+//! [`SiteAnswerPages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the
 //! origin fails, and to blocked crawlers. A [`PageTemplate`] is one page, split where the status,
 //! the reason and the request id are inserted.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The pages of a site.
 #[derive(Debug, Default)]
-pub struct SitePages {
+pub struct SiteAnswerPages {
     /// During a pause.
     pub pause: Option<Arc<PageTemplate>>,
     /// Where the origin does not answer.
@@ -20,12 +20,12 @@ pub struct SitePages {
 #[derive(Debug)]
 pub struct PageTemplate {
     /// Its parts, in the order of the file.
-    pub parts: Vec<PagePart>,
+    pub parts: Vec<PageTemplatePart>,
 }
 
 /// A part of a page.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PagePart {
+pub enum PageTemplatePart {
     /// Text of the file.
     Text(String),
     /// The status code with its name: `{{status}}`.
@@ -42,10 +42,10 @@ fn parse_page(page: &Option<IncludedFile>) -> Option<Arc<PageTemplate>> {
     Some(Arc::new(PageTemplate::parse(&text)))
 }
 
-impl SitePages {
+impl SiteAnswerPages {
     /// Parses the pages that were found; bytes that are not UTF-8 are replaced.
-    pub fn new(pages: &AnswerPages) -> SitePages {
-        SitePages {
+    pub fn new(pages: &AnswerPages) -> SiteAnswerPages {
+        SiteAnswerPages {
             pause: parse_page(&pages.pause),
             failure: parse_page(&pages.failure),
             refusal: parse_page(&pages.refusal),
@@ -58,9 +58,9 @@ impl PageTemplate {
     /// braces stays. No part is empty.
     pub fn parse(html: &str) -> PageTemplate {
         let variables = [
-            ("{{status}}", PagePart::Status),
-            ("{{reason}}", PagePart::Reason),
-            ("{{request_id}}", PagePart::RequestId),
+            ("{{status}}", PageTemplatePart::Status),
+            ("{{reason}}", PageTemplatePart::Reason),
+            ("{{request_id}}", PageTemplatePart::RequestId),
         ];
         let mut parts = Vec::new();
         let mut rest = html;
@@ -71,19 +71,19 @@ impl PageTemplate {
             let Some((place, name, part)) = found.min_by_key(|(place, ..)| *place) else {
                 break;
             };
-            parts.push(PagePart::Text(rest[..place].to_owned()));
+            parts.push(PageTemplatePart::Text(rest[..place].to_owned()));
             parts.push(part.clone());
             rest = &rest[place + name.len()..];
         }
-        parts.push(PagePart::Text(rest.to_owned()));
-        parts.retain(|part| *part != PagePart::Text(String::new()));
+        parts.push(PageTemplatePart::Text(rest.to_owned()));
+        parts.retain(|part| *part != PageTemplatePart::Text(String::new()));
         PageTemplate { parts }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::PagePart::{Reason, RequestId, Status, Text};
+    use super::PageTemplatePart::{Reason, RequestId, Status, Text};
     use super::*;
 
     #[test]

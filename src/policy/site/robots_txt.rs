@@ -4,7 +4,7 @@
 //! was left out, because it would open URLs that the policy disallows. [`PreviousRobotsTxt`] is
 //! what the site served before crawlgate.
 
-use super::RobotsVersion;
+use super::RobotsVersionId;
 use crate::robots::PathPattern;
 use crate::time::Timestamp;
 use crate::yaml::SourceSpan;
@@ -16,7 +16,7 @@ pub struct RobotsTxt {
     /// The bytes.
     pub body: Arc<[u8]>,
     /// Their id.
-    pub version: RobotsVersion,
+    pub version: RobotsVersionId,
     /// The strong entity tag, with its quotes.
     pub etag: String,
     /// The Cache-Control value.

@@ -1,4 +1,4 @@
-//! [`SignalPlan`]: the header lines of a site about the use of its content (for example for AI
+//! [`CompiledSignals`]: the header lines of a site about the use of its content (for example for AI
 //! training), and the file `/.well-known/tdmrep.json`. The path of a request selects the lines of
 //! its response ([`PathSignals`]).
 //!
@@ -13,7 +13,7 @@ const TDMREP_PATH: &[u8] = b"/.well-known/tdmrep.json";
 
 /// A file that crawlgate serves itself.
 #[derive(Debug)]
-pub struct ServedFile {
+pub struct TdmRepFile {
     /// The bytes.
     pub body: Arc<[u8]>,
     /// The strong entity tag, with its quotes.
@@ -24,7 +24,7 @@ pub struct ServedFile {
 
 /// The header lines of a site about the use of its content.
 #[derive(Debug, Default)]
-pub struct SignalPlan {
+pub struct CompiledSignals {
     /// The value of Content-Signal, if it is not in robots.txt.
     pub content_signal: Option<String>,
     /// The values of Content-Usage, by the index of their pattern in `usage_paths`.
@@ -42,12 +42,12 @@ pub struct SignalPlan {
     /// The statements about text and data mining, in the order of the policy.
     pub tdm: Vec<TdmStatement>,
     /// These statements as `/.well-known/tdmrep.json`.
-    pub tdmrep: Option<ServedFile>,
+    pub tdmrep: Option<TdmRepFile>,
     /// Paths of licences and TDM policies. A crawler may always fetch what it is asked for.
     pub terms: Vec<Box<[u8]>>,
 }
 
-/// The lines that a path selects, as indexes into a [`SignalPlan`].
+/// The lines that a path selects, as indexes into a [`CompiledSignals`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathSignals {
     usage: Option<usize>,
@@ -98,7 +98,7 @@ fn paths_match(paths: &[PathPattern], path: &[u8]) -> bool {
     paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
 }
 
-impl SignalPlan {
+impl CompiledSignals {
     /// Selects the lines for a path, as most origins resolve it (`/open/../x` is `/x`). Does not
     /// allocate.
     pub fn for_path(&self, target: RequestTarget<'_>) -> PathSignals {

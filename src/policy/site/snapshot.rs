@@ -2,8 +2,8 @@
 //! snapshot from start to end; every change of a policy makes a new one.
 
 use super::{HostIndex, SiteEntry};
-use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::model::HostPattern;
+use crate::policy::publication_history::{PublicationHistories, PublicationHistory};
 use crate::time::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: HostIndex,
-    histories: HostHistories,
+    histories: PublicationHistories,
     /// The site of each pattern of `histories`; empty if some pattern of a site has no history.
     site_of_pattern: Vec<Option<usize>>,
     /// When it was made.
@@ -41,7 +41,7 @@ impl Snapshot {
 
     /// Sets the histories of hosts. If they cover all patterns of the sites and every other host,
     /// the site of each pattern is looked up now and not with each request.
-    pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
+    pub fn with_histories(self, histories: PublicationHistories, made_at: Timestamp) -> Snapshot {
         let known: HashSet<Option<&HostPattern>> =
             histories.iter().map(|(pattern, _)| pattern).collect();
         let mut claimed = self.sites.iter().flat_map(|entry| &entry.site.policy.hosts);
@@ -93,7 +93,7 @@ impl Snapshot {
         let history = Arc::new(self.history(host).clone());
         Snapshot {
             sites: self.sites.get(site).cloned().into_iter().collect(),
-            histories: HostHistories::new(vec![(None, history)]),
+            histories: PublicationHistories::new(vec![(None, history)]),
             made_at: self.made_at,
             generation: self.generation,
             ..Snapshot::default()
@@ -101,15 +101,15 @@ impl Snapshot {
     }
 
     /// The history for a `Host` field value. Does not allocate.
-    pub fn history(&self, host: &[u8]) -> &HostHistory {
+    pub fn history(&self, host: &[u8]) -> &PublicationHistory {
         self.histories.get(host)
     }
 
     /// The index of the site and the history for a `Host` field value; `None` where no site has the
     /// host. Does not allocate.
-    pub fn site_and_history(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
+    pub fn site_and_history(&self, host: &[u8]) -> Option<(usize, &PublicationHistory)> {
         let Some((pattern, history)) = self.histories.find(host) else {
-            return Some((self.site_for_host(host)?, HostHistory::empty()));
+            return Some((self.site_for_host(host)?, PublicationHistory::empty()));
         };
         // The closest pattern of a host is as close as that of its site, so all its hosts have one
         // site.
@@ -120,7 +120,9 @@ impl Snapshot {
     }
 
     /// Each host pattern with its history; `None` stands for every other host.
-    pub fn histories(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
+    pub fn histories(
+        &self,
+    ) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<PublicationHistory>)> {
         self.histories.iter()
     }
 

@@ -10,11 +10,11 @@
 mod index;
 mod peers;
 
-use super::{LogChange, Publication, PublicationLog, PublishedRobots, VersionStore};
+use super::{ChangePoint, Publication, PublicationLog, PublishedRobots, VersionStore};
 use crate::crawlers::Registry;
-use crate::policy::host_history::{HostHistory, UnavailableSpan};
 use crate::policy::model::HostPattern;
-use crate::policy::{ParsedVersion, RobotsVersion, SupersededVersion};
+use crate::policy::publication_history::{PublicationHistory, UnavailableSpan};
+use crate::policy::{ParsedRobotsVersion, RobotsVersionId, SupersededVersion};
 use crate::time::Timestamp;
 use index::{LogIndex, TenureKey, TenureLevels, distinct_patterns};
 use peers::{add_peer_publications, add_unavailability};
@@ -27,7 +27,7 @@ use std::time::Duration;
 const RECOMPUTED_WITHIN: Duration = Duration::from_secs(3_600);
 
 /// A pattern, and the history of its hosts.
-pub type PatternHistory = (Option<HostPattern>, Arc<HostHistory>);
+pub type PatternHistory = (Option<HostPattern>, Arc<PublicationHistory>);
 
 /// How far back histories go.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,8 @@ impl PublicationLog {
     ) -> Vec<PatternHistory> {
         let indexes: Vec<LogIndex<'_>> =
             [self].into_iter().chain(peers).map(LogIndex::new).collect();
-        let mut interned: HashMap<Vec<Vec<TenureKey<'_>>>, Arc<HostHistory>> = HashMap::new();
+        let mut interned: HashMap<Vec<Vec<TenureKey<'_>>>, Arc<PublicationHistory>> =
+            HashMap::new();
         let mut known = Vec::new();
         for pattern in distinct_patterns(&indexes) {
             let levels: Vec<TenureLevels<'_>> = indexes
@@ -93,13 +94,13 @@ impl PublicationLog {
         spans: &[TimelineSpan<'_>],
         peers: &[Vec<TimelineSpan<'_>>],
         horizon: HistoryHorizon,
-        mut parsed: impl FnMut(RobotsVersion) -> Option<Arc<ParsedVersion>>,
-    ) -> HostHistory {
+        mut parsed: impl FnMut(RobotsVersionId) -> Option<Arc<ParsedRobotsVersion>>,
+    ) -> PublicationHistory {
         let now = horizon.now;
-        let mut history = HostHistory {
+        let mut history = PublicationHistory {
             moved_at: self.gaps.lost_at,
             unknown_until: self.gaps.cut_at,
-            ..HostHistory::new(now)
+            ..PublicationHistory::new(now)
         };
         history.moved_at = history.moved_at.max(self.moved_at(spans));
         history.jumps.clone_from(&self.jumps);
@@ -117,7 +118,7 @@ impl PublicationLog {
         history.on_site_since = on_site_since(spans).map_or(now, |change| change.at);
         history.has_unique_date = has_unique_date(spans, current, history.since);
         let cached_since = history.cached_since(horizon.max_cache_time, now);
-        let mut seen: HashSet<RobotsVersion> = current.into_iter().collect();
+        let mut seen: HashSet<RobotsVersionId> = current.into_iter().collect();
         for (index, span) in spans.iter().enumerate().rev() {
             let superseded_at = superseded_at(spans, index, now);
             if superseded_at < cached_since
@@ -152,7 +153,7 @@ impl PublicationLog {
     /// The version that the operator declares for the time before crawlgate, and until when it was
     /// served: the beginning of the first span. `None` without a declaration, or if the host has not
     /// been at one site without a gap since.
-    fn declared_version(&self, spans: &[TimelineSpan<'_>]) -> Option<(RobotsVersion, Timestamp)> {
+    fn declared_version(&self, spans: &[TimelineSpan<'_>]) -> Option<(RobotsVersionId, Timestamp)> {
         let last = spans.last().filter(|last| last.until.is_none())?;
         let first = spans.first()?.since;
         let moved = on_site_since(spans)?;
@@ -212,7 +213,7 @@ fn superseded_at(spans: &[TimelineSpan<'_>], index: usize, now: Timestamp) -> Ti
 /// the last span if it published something else; `now` without spans.
 fn version_since(
     spans: &[TimelineSpan<'_>],
-    current: Option<RobotsVersion>,
+    current: Option<RobotsVersionId>,
     now: Timestamp,
 ) -> Timestamp {
     let Some(last) = spans.last() else {
@@ -234,7 +235,7 @@ fn version_since(
 }
 
 /// Since when the host is at the site of the last span without a break.
-fn on_site_since(spans: &[TimelineSpan<'_>]) -> Option<LogChange> {
+fn on_site_since(spans: &[TimelineSpan<'_>]) -> Option<ChangePoint> {
     alike_since(spans, |span, last| span.site == last.site)
 }
 
@@ -248,7 +249,7 @@ fn identity_epoch(spans: &[TimelineSpan<'_>], now: Timestamp) -> Timestamp {
 fn alike_since(
     spans: &[TimelineSpan<'_>],
     is_alike: impl Fn(&Publication, &Publication) -> bool,
-) -> Option<LogChange> {
+) -> Option<ChangePoint> {
     let last = spans.last()?;
     let mut first = last;
     for span in spans.iter().rev().skip(1) {
@@ -264,8 +265,8 @@ fn alike_since(
 #[derive(Clone, Copy, Debug)]
 struct TimelineSpan<'a> {
     publication: &'a Publication,
-    since: LogChange,
-    until: Option<LogChange>,
+    since: ChangePoint,
+    until: Option<ChangePoint>,
 }
 
 impl TimelineSpan<'_> {
@@ -279,7 +280,7 @@ impl TimelineSpan<'_> {
         self.since.number == before.end() && self.publication.site == before.publication.site
     }
 
-    fn version(&self) -> Option<RobotsVersion> {
+    fn version(&self) -> Option<RobotsVersionId> {
         self.publication.published.version()
     }
 
@@ -297,7 +298,7 @@ impl TimelineSpan<'_> {
 /// began in the same second, and none is unknown.
 fn has_unique_date(
     spans: &[TimelineSpan<'_>],
-    current: Option<RobotsVersion>,
+    current: Option<RobotsVersionId>,
     since: Timestamp,
 ) -> bool {
     spans.iter().all(|span| match span.publication.published {
@@ -311,11 +312,11 @@ fn has_unique_date(
 /// widens the time of a known one. `parsed` returns the rules of a version. Returns false, and adds
 /// nothing, without rules or if there are 64 already.
 fn add_superseded(
-    history: &mut HostHistory,
-    version: RobotsVersion,
+    history: &mut PublicationHistory,
+    version: RobotsVersionId,
     since: Timestamp,
     superseded_at: Timestamp,
-    parsed: &mut impl FnMut(RobotsVersion) -> Option<Arc<ParsedVersion>>,
+    parsed: &mut impl FnMut(RobotsVersionId) -> Option<Arc<ParsedRobotsVersion>>,
 ) -> bool {
     if let Some(known) = history
         .superseded
@@ -326,7 +327,7 @@ fn add_superseded(
         known.since = known.since.min(since);
         return true;
     }
-    let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
+    let has_room = history.superseded.len() < PublicationHistory::MAX_SUPERSEDED;
     let Some(parsed) = parsed(version).filter(|_| has_room) else {
         return false;
     };

@@ -6,8 +6,8 @@ use super::{
     HistoryHorizon, RECOMPUTED_WITHIN, TimelineSpan, add_superseded, identity_epoch, on_site_since,
     superseded_at,
 };
-use crate::policy::host_history::HostHistory;
-use crate::policy::{ParsedVersion, RobotsVersion};
+use crate::policy::publication_history::PublicationHistory;
+use crate::policy::{ParsedRobotsVersion, RobotsVersionId};
 use crate::publications::PublishedRobots;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Adds the times of 503 of other instances, and joins spans that overlap or touch. A crawler that
 /// gets 503 from another instance may use its copy for longer, too.
 pub(super) fn add_unavailability(
-    history: &mut HostHistory,
+    history: &mut PublicationHistory,
     peers: &[Vec<TimelineSpan<'_>>],
     now: Timestamp,
 ) {
@@ -52,11 +52,11 @@ pub(super) fn add_unavailability(
 /// one; a version in force elsewhere counts as superseded an hour from now. The identity epoch
 /// becomes that of all instances, and the time at the site begins when the first instance had it.
 pub(super) fn add_peer_publications(
-    history: &mut HostHistory,
+    history: &mut PublicationHistory,
     own: &[TimelineSpan<'_>],
     peers: &[Vec<TimelineSpan<'_>>],
     horizon: HistoryHorizon,
-    mut parsed: impl FnMut(RobotsVersion) -> Option<Arc<ParsedVersion>>,
+    mut parsed: impl FnMut(RobotsVersionId) -> Option<Arc<ParsedRobotsVersion>>,
 ) {
     let now = horizon.now;
     let last = own.last().filter(|last| last.until.is_none());
@@ -102,7 +102,7 @@ pub(super) fn add_peer_publications(
     history
         .superseded
         .sort_by_key(|old| std::cmp::Reverse(old.superseded_at));
-    let place = |version: RobotsVersion| {
+    let place = |version: RobotsVersionId| {
         history
             .superseded
             .iter()

@@ -16,7 +16,7 @@ use crate::forwarding::ForwardedElement;
 use crate::judge::{Judge, Recorder, record_front_page_tags};
 use crate::policy::SiteEntry;
 use crate::record::{Arrival, Judgement, RequestCopy, RequestRecord, SentResponse};
-use crate::settings::{ClientAddress, Limits};
+use crate::settings::{ClientAddressField, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RequestServices {
     pub answers: AnswerCache,
     pub buffers: BufferBudget,
     /// The field in which trusted proxies name their client.
-    pub client_address: ClientAddress,
+    pub client_address: ClientAddressField,
     /// Bounds on bodies.
     pub limits: Limits,
 }
@@ -136,7 +136,7 @@ impl Ticket {
         self.0.record.request.target()
     }
 
-    pub(super) fn client_address(&self) -> &ClientAddress {
+    pub(super) fn client_address(&self) -> &ClientAddressField {
         &self.0.shared.client_address
     }
 

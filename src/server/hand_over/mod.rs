@@ -1,7 +1,7 @@
-//! [`Upgrades`]: the server's part in an upgrade, in which a new crawlgate process takes over from
+//! [`UpgradeCoordinator`]: the server's part in an upgrade, in which a new crawlgate process takes over from
 //! the running one. The command `crawlgate upgrade` starts an upgrade. The running process then
 //! passes its listeners and its state to the new process, step by step. The new process calls
-//! [`Upgrades::follow_predecessor`], which waits until the previous process has ended. The messages
+//! [`UpgradeCoordinator::follow_predecessor`], which waits until the previous process has ended. The messages
 //! between the two processes are in the module `upgrade`.
 
 mod predecessor;
@@ -11,7 +11,7 @@ use super::service_manager::{notify, notify_ready};
 use super::services::Services;
 use super::sockets::{ControlEndpoint, PassableListener};
 use super::stop::Stop;
-use crate::admin::control::{ControlCommands, ControlSocket, UpgradeHandler};
+use crate::admin::control::{ControlRequestHandler, ControlSocket, UpgradeHandler};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 use crate::facts::{Fact, FactSubscriber};
 use crate::locks::lock;
@@ -19,8 +19,8 @@ use crate::settings::ListenAddress;
 use crate::state::StoreHealth;
 use crate::threads::spawn;
 use crate::upgrade::{
-    HandedOverState, NextProcess, PassedMemory, PredecessorMessage, ProcessChannel, StartedProgram,
-    SuccessorMessage, UpgradeError,
+    HandedOverMemory, HandedOverState, NextProcess, OwnCommandLine, PredecessorMessage,
+    ProcessChannel, SuccessorMessage, UpgradeError,
 };
 use crate::upkeep::store_everything;
 use sd_notify::NotifyState;
@@ -63,8 +63,8 @@ pub enum UpgradeRefusal {
 }
 
 /// Hands the running server over to the next process.
-pub struct Upgrades {
-    program: StartedProgram,
+pub struct UpgradeCoordinator {
+    program: OwnCommandLine,
     pub services: Arc<Services>,
     /// The control socket.
     pub control: ControlEndpoint,
@@ -98,7 +98,7 @@ impl FactSubscriber for FactRelay {
     }
 }
 
-impl Upgrades {
+impl UpgradeCoordinator {
     /// Prepares for upgrades, which begin when the control socket is served. `control` is the control
     /// socket, if this process has it already.
     pub fn new(
@@ -107,10 +107,10 @@ impl Upgrades {
         listeners: Vec<PassableListener>,
         control: Option<ControlSocket>,
         is_replaceable: bool,
-    ) -> Result<Arc<Upgrades>, ServerError> {
-        let program = StartedProgram::current()
+    ) -> Result<Arc<UpgradeCoordinator>, ServerError> {
+        let program = OwnCommandLine::current()
             .map_err(ServerError::from_io("cannot find out which program runs"))?;
-        Ok(Arc::new(Upgrades {
+        Ok(Arc::new(UpgradeCoordinator {
             program,
             control: ControlEndpoint::new(services.settings.control.clone(), control),
             services,
@@ -126,10 +126,10 @@ impl Upgrades {
         }))
     }
 
-    pub fn commands(self: &Arc<Upgrades>) -> ControlCommands {
+    pub fn commands(self: &Arc<UpgradeCoordinator>) -> ControlRequestHandler {
         let upgrades = self.clone();
         let upgrade: UpgradeHandler = Box::new(move |request| Ok(upgrades.upgrade(request)?));
-        ControlCommands {
+        ControlRequestHandler {
             operations: self.services.operations.clone(),
             upgrade: Some(upgrade).filter(|_| self.is_replaceable),
         }
@@ -139,7 +139,7 @@ impl Upgrades {
     /// before, if another upgrade is running, no service manager would follow the next process, the
     /// previous process still answers requests, the state cannot be written, or a step fails.
     fn upgrade(
-        self: &Arc<Upgrades>,
+        self: &Arc<UpgradeCoordinator>,
         request: UpgradeRequest,
     ) -> Result<UpgradeReport, UpgradeRefusal> {
         let Ok(_one) = self.upgrade_lock.try_lock() else {
@@ -195,7 +195,7 @@ impl Upgrades {
     /// Step 4, when the next process serves: leaves it the state, the control socket and the
     /// listeners, notifies the service manager, and stops accepting connections. From then on a
     /// thread handles the requests of the next process: to reopen the logs, or to end.
-    fn leave_to_successor(self: &Arc<Upgrades>, next: NextProcess) {
+    fn leave_to_successor(self: &Arc<UpgradeCoordinator>, next: NextProcess) {
         notify(&[NotifyState::MainPid(next.pid())]);
         self.services.store.transfer_lock();
         if let Some(control) = self.control.socket().filter(|_| next.takes_control) {
@@ -358,7 +358,7 @@ impl Upgrades {
         let control = self.control.socket();
         let control = control.map(|control| control.share_lock()).transpose()?;
         let monotonic = instance.clock.moment().monotonic;
-        let memory = PassedMemory {
+        let memory = HandedOverMemory {
             monotonic: monotonic.as_millis() as u64,
             behaviours: Some(instance.behaviours.export(monotonic)),
             servers: upstreams.passed_servers(),
@@ -374,7 +374,7 @@ impl Upgrades {
         })
     }
 
-    /// Undoes [`Upgrades::hand_over_state`], also after it has failed. The next process has ended. If
+    /// Undoes [`UpgradeCoordinator::hand_over_state`], also after it has failed. The next process has ended. If
     /// it may have answered requests (`may_have_served`), what was published and served before
     /// counts as unknown.
     fn take_state_back(&self, may_have_served: bool) {

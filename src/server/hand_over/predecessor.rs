@@ -2,7 +2,7 @@
 //! still answers its last requests. It reports each robots.txt that it serves to a crawler, and
 //! this process records them as if it had served them itself.
 
-use super::{UpgradeRefusal, Upgrades};
+use super::{UpgradeCoordinator, UpgradeRefusal};
 use crate::facts::{AnyFact, Fact};
 use crate::locks::lock;
 use crate::server::ServerError;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The limit for the previous process to end when it is asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Upgrades {
+impl UpgradeCoordinator {
     /// Makes sure that the previous process has ended. With `may_end_it`, asks it to end and waits
     /// at most `END_TIMEOUT`. Refuses if it still runs.
     pub fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
@@ -61,7 +61,7 @@ impl Upgrades {
     /// any more, this one takes over its control socket (`control_lock`). Call it before any
     /// listener accepts connections.
     pub fn follow_predecessor(
-        self: &Arc<Upgrades>,
+        self: &Arc<UpgradeCoordinator>,
         successor: Successor,
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
@@ -85,7 +85,7 @@ impl Upgrades {
     /// it says farewell, or when its channel ends: then every crawler counts as served with every
     /// version that was published meanwhile.
     fn follow_to_end(
-        self: &Arc<Upgrades>,
+        self: &Arc<UpgradeCoordinator>,
         predecessor: Predecessor,
         control_lock: Option<OwnedFd>,
     ) {

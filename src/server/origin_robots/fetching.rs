@@ -1,8 +1,8 @@
 //! [`start_fetching`] fetches the origins' own robots.txt files in the background, as a job of the
 //! scheduler. The job starts a thread for each fetch that is due ([`FetchJob`]). It runs again when
-//! a fetch ends or a policy changes. [`OriginRobots`] keeps the fetched copies.
+//! a fetch ends or a policy changes. [`OriginRobotsTracker`] keeps the fetched copies.
 
-use super::OriginRobots;
+use super::OriginRobotsTracker;
 use crate::clock::Clock;
 use crate::locks::lock;
 use crate::origin::robots::{FetchResult, OriginTarget, RobotsRequest, fetch_from_origin};
@@ -73,7 +73,7 @@ fn is_own_host(policy: &Policy, target: &OriginTarget, host: &str) -> bool {
 
 /// Adds the job to the scheduler. Waits for the first fetches of sites that have no copy, for
 /// [`START_LIMIT`] at most.
-pub fn start_fetching(robots: OriginRobots, clock: Clock, scheduler: &Scheduler) {
+pub fn start_fetching(robots: OriginRobotsTracker, clock: Clock, scheduler: &Scheduler) {
     let manager = robots.manager.clone();
     let fetches = Arc::new(FetchScheduler {
         robots: Mutex::new(robots),
@@ -97,7 +97,7 @@ pub fn start_fetching(robots: OriginRobots, clock: Clock, scheduler: &Scheduler)
 
 /// The state that the job and its fetches share.
 struct FetchScheduler {
-    robots: Mutex<OriginRobots>,
+    robots: Mutex<OriginRobotsTracker>,
     clock: Clock,
     random: RandomState,
     began: Instant,

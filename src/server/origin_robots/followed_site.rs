@@ -5,7 +5,9 @@
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginRobotsTxt};
 use crate::policy::site::SiteEntry;
-use crate::sites::{MAX_ORIGIN_WAIT, ServedRobots, is_default_site_policy, origin_request_host};
+use crate::sites::{
+    MAX_ORIGIN_WAIT, ServedRobotsKind, is_default_site_policy, origin_request_host,
+};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub struct FollowedSite {
     /// Whether a fetch is running.
     pub is_fetching: bool,
     /// The state that was logged last.
-    pub reported: Option<(OriginCopyState, ServedRobots, Option<String>)>,
+    pub reported: Option<(OriginCopyState, ServedRobotsKind, Option<String>)>,
 }
 
 impl FollowedSite {
@@ -123,20 +125,20 @@ impl FollowedSite {
 
     /// Logs the state of the file, and what crawlgate serves meanwhile. Logs nothing before the
     /// origin was asked.
-    pub fn log_state(&self, site: &str, state: OriginCopyState, served: ServedRobots) {
+    pub fn log_state(&self, site: &str, state: OriginCopyState, served: ServedRobotsKind) {
         use OriginCopyState::*;
 
         let name = state.name();
         let reason = self.problem().unwrap_or_default();
         let meanwhile = match (served, self.is_default_site) {
-            (ServedRobots::WithOrigin, _) => "the last good copy stays in use",
-            (ServedRobots::Unavailable, _) => {
+            (ServedRobotsKind::WithOrigin, _) => "the last good copy stays in use",
+            (ServedRobotsKind::Unavailable, _) => {
                 "crawlgate answers robots.txt with 503 for up to an hour"
             }
-            (ServedRobots::WithoutOrigin, true) => {
+            (ServedRobotsKind::WithoutOrigin, true) => {
                 "there is no policy, so crawlgate allows everything"
             }
-            (ServedRobots::WithoutOrigin, false) => "crawlgate serves the policy alone",
+            (ServedRobotsKind::WithoutOrigin, false) => "crawlgate serves the policy alone",
         };
         match state {
             Absent if self.is_default_site => {

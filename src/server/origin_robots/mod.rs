@@ -1,4 +1,4 @@
-//! [`OriginRobots`]: crawlgate's copies of the origins' own robots.txt files, for the sites whose
+//! [`OriginRobotsTracker`]: crawlgate's copies of the origins' own robots.txt files, for the sites whose
 //! policies read them. It decides which file is fetched next. A fetched file comes into force, or
 //! is held back if it cannot be used. [`start_fetching`] fetches the files in the background, a few
 //! at a time. No request waits for a fetch.
@@ -22,13 +22,13 @@ use crate::origin::robots::{
     FetchResult, FetchState, FetchedCopy, OriginTargets, StoredCopies, StoredCopy,
 };
 use crate::policy::origin::{
-    HostOverride, InternalAuthorities, OriginAvailability, OriginCopyState, OriginRobotsTxt,
+    HostOverride, InternalAuthorities, OriginCopyState, OriginRobotsAvailability, OriginRobotsTxt,
 };
 use crate::policy::site::{SiteEntry, Snapshot};
-use crate::settings::{OriginSettings, ServerAddress};
+use crate::settings::{OriginServerAddress, OriginSettings};
 use crate::sites::{
-    DefaultSite, InitialOrigins, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobots, SiteManager,
-    awaited_origin, is_default_site_policy, origin_request_host,
+    DefaultSite, InitialOriginRobots, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobotsKind,
+    SiteManager, awaited_origin, is_default_site_policy, origin_request_host,
 };
 use crate::state::StateStore;
 use crate::time::Timestamp;
@@ -48,7 +48,7 @@ const ROUNDING: u64 = 1;
 const MAX_UNUSED: usize = 64;
 
 /// The copies of all sites, and when each is fetched next.
-pub struct OriginRobots {
+pub struct OriginRobotsTracker {
     manager: Arc<SiteManager>,
     targets: OriginTargets,
     internal: Arc<InternalAuthorities>,
@@ -86,7 +86,7 @@ fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> 
         .map(|server| &server.address);
     let servers = servers
         .filter(|address| address.socket.is_none())
-        .map(ServerAddress::host_and_port);
+        .map(OriginServerAddress::host_and_port);
     let mut hosts = Vec::new();
     for origin in origins {
         let Some(host) = &origin.host else { continue };
@@ -105,9 +105,9 @@ fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> 
 
 /// The stored copies as the sites need them at the start: the file of each site, or since when it is
 /// awaited; why files are held back; and the default sites.
-pub fn known_origins(copies: &StoredCopies, settings: &[OriginSettings]) -> InitialOrigins {
+pub fn known_origins(copies: &StoredCopies, settings: &[OriginSettings]) -> InitialOriginRobots {
     let internal = internal_authorities(settings);
-    let mut origins = InitialOrigins::default();
+    let mut origins = InitialOriginRobots::default();
     for (name, stored) in &copies.by_site {
         let fetch = &stored.fetch;
         if fetch.state(MAX_ORIGIN_WAIT, fetch.wanted_since) == OriginCopyState::HeldBack {
@@ -116,7 +116,7 @@ pub fn known_origins(copies: &StoredCopies, settings: &[OriginSettings]) -> Init
                 .insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
-            Some(copy) => OriginAvailability::Available(origin_file(copy, &internal)),
+            Some(copy) => OriginRobotsAvailability::Available(origin_file(copy, &internal)),
             None => awaited_origin(fetch.wanted_since),
         };
         origins.copies.insert(name.clone(), known);
@@ -130,7 +130,7 @@ pub fn known_origins(copies: &StoredCopies, settings: &[OriginSettings]) -> Init
     origins
 }
 
-impl OriginRobots {
+impl OriginRobotsTracker {
     /// Starts with the copies of the previous run. Damaged copies are removed from the store. The
     /// sites must be in force already.
     pub fn new(
@@ -139,7 +139,7 @@ impl OriginRobots {
         copies: StoredCopies,
         store: StateStore,
         now: Timestamp,
-    ) -> OriginRobots {
+    ) -> OriginRobotsTracker {
         store.put(
             copies
                 .damaged
@@ -152,7 +152,7 @@ impl OriginRobots {
             .map(|site| site.name)
             .zip(places)
             .collect();
-        OriginRobots {
+        OriginRobotsTracker {
             manager,
             targets: OriginTargets::new(origins),
             internal: internal_authorities(origins),
@@ -166,7 +166,7 @@ impl OriginRobots {
 
     /// Updates the followed sites, and returns the due fetches, the longest due ones first, as long
     /// as fewer than `MAX_FETCHES` run. The caller runs them, and calls
-    /// [`finish_fetch`](OriginRobots::finish_fetch) after each.
+    /// [`finish_fetch`](OriginRobotsTracker::finish_fetch) after each.
     pub fn take_due_fetches(&mut self, moment: Moment) -> Vec<FetchJob> {
         let now = moment.now;
         self.follow_clock(moment);
@@ -477,7 +477,7 @@ impl OriginRobots {
             let Some(entry) = snapshot.entry_by_name(name) else {
                 continue;
             };
-            let (served, unavailable_until) = ServedRobots::at(&entry.site, now);
+            let (served, unavailable_until) = ServedRobotsKind::at(&entry.site, now);
             let state = site.fetch.state(MAX_ORIGIN_WAIT, now);
             let problem = site.problem();
             reports.insert(

@@ -1,4 +1,4 @@
-//! [`HistoryBatch`]: what waits to be written to the history tables of the state database, which
+//! [`RequestHistoryBatch`]: what waits to be written to the history tables of the state database, which
 //! the dashboard shows. It contains
 //!
 //! - requests of each crawler ([`RequestCounts`]), by kind (such as `allowed` or `violation`) and
@@ -29,7 +29,7 @@ const MAX_PATH_OWNERS: usize = 1_000;
 
 /// A number of each day and two names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
-pub enum DailyCount {
+pub enum DailyCountKind {
     /// Requests by crawler and [`IdentityOutcome`](crate::verdict::IdentityOutcome): what was proven
     /// of its name.
     Identity,
@@ -42,11 +42,11 @@ pub enum DailyCount {
 /// Additions to the history that wait to be written. What does not fit is dropped, because nothing
 /// depends on the history.
 #[derive(Debug, Default)]
-pub struct HistoryBatch {
+pub struct RequestHistoryBatch {
     /// By the beginning of the hour, site, crawler and identity.
     pub counts: BTreeMap<(Timestamp, String, String, Option<IdentityStatus>), RequestCounts>,
-    /// By [`DailyCount`], and by the beginning of the day and the names.
-    pub daily: [BTreeMap<(Timestamp, [String; 2]), u64>; DailyCount::VARIANTS.len()],
+    /// By [`DailyCountKind`], and by the beginning of the day and the names.
+    pub daily: [BTreeMap<(Timestamp, [String; 2]), u64>; DailyCountKind::VARIANTS.len()],
     /// By the beginning of the day and the crawler. They replace what is stored.
     pub paths: BTreeMap<(Timestamp, PathOwner), Vec<CountedKey>>,
     /// With the fields of [`SAMPLE_FIELDS`](crate::record::SAMPLE_FIELDS).
@@ -62,7 +62,7 @@ fn bounded_entry<K: Ord, C: Default>(
     (map.len() < bound || map.contains_key(&key)).then(|| map.entry(key).or_default())
 }
 
-impl HistoryBatch {
+impl RequestHistoryBatch {
     /// Adds the counts of a crawler on a site, with an identity, in the hour that `now` is in.
     /// Visitors (the crawler `none`) have no identity.
     /// Dropped if they need a new row and `MAX_COUNTS` rows wait.
@@ -87,11 +87,17 @@ impl HistoryBatch {
 
     /// Adds to a number of the day that `now` is in. Dropped if it needs a new row and too many rows
     /// wait.
-    pub fn add_daily(&mut self, count: DailyCount, now: Timestamp, names: [&str; 2], number: u64) {
+    pub fn add_daily(
+        &mut self,
+        count: DailyCountKind,
+        now: Timestamp,
+        names: [&str; 2],
+        number: u64,
+    ) {
         let key = (PeriodLength::Day.start_of(now), names.map(str::to_owned));
         let max = match count {
-            DailyCount::Unlisted => MAX_NAMES,
-            DailyCount::Identity | DailyCount::Visits => MAX_COUNTS,
+            DailyCountKind::Unlisted => MAX_NAMES,
+            DailyCountKind::Identity | DailyCountKind::Visits => MAX_COUNTS,
         };
         if let Some(known) = bounded_entry(&mut self.daily[count as usize], max, key) {
             *known += number;
@@ -114,11 +120,11 @@ impl HistoryBatch {
     }
 
     /// Adds another batch after this one, as far as there is room.
-    pub fn append(&mut self, other: HistoryBatch) {
+    pub fn append(&mut self, other: RequestHistoryBatch) {
         for ((hour, site, crawler, identity), counts) in other.counts {
             self.add_requests(hour, &site, &crawler, identity, &counts);
         }
-        for (count, theirs) in DailyCount::VARIANTS.iter().zip(other.daily) {
+        for (count, theirs) in DailyCountKind::VARIANTS.iter().zip(other.daily) {
             for ((day, [first, second]), number) in theirs {
                 self.add_daily(*count, day, [&first, &second], number);
             }

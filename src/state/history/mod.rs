@@ -1,6 +1,6 @@
 //! The history for the dashboard, in the state database: counts of requests by hour, day and week,
-//! visits and requested paths by day, and samples of requests against the rules.  [`HistoryBatch`]
-//! has what is new, which is written in the same transaction as other state. [`HistoryReader`]
+//! visits and requested paths by day, and samples of requests against the rules.  [`RequestHistoryBatch`]
+//! has what is new, which is written in the same transaction as other state. [`RequestHistoryReader`]
 //! reads the history, also while another process writes.
 
 mod batch;
@@ -20,17 +20,17 @@ mod traffic;
 #[cfg(feature = "state")]
 mod traffic_reader;
 
-pub use batch::{DailyCount, HistoryBatch};
-pub use peer_counts::PeerCounts;
+pub use batch::{DailyCountKind, RequestHistoryBatch};
+pub use peer_counts::PeerPeriodCounts;
 #[cfg(feature = "state")]
 pub(super) use {
-    read::HistoryMemory,
+    read::InMemoryHistory,
     tables::{create_tables, write_batch},
 };
 #[cfg(feature = "state")]
 pub use {
-    read::{HistoryError, HistoryReader},
-    samples::{Offence, SampleFilter, SampleGroup},
+    read::{RequestHistoryError, RequestHistoryReader},
+    samples::{SampleFilter, SampleGroup, ViolatorSummary},
 };
 
 use crate::time::Timestamp;
@@ -54,7 +54,7 @@ pub struct ServiceVisits {
 
 /// The requests of a crawler for a path.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct PathRequests {
+pub struct PathRequestCount {
     /// The path, in printable ASCII: other bytes are percent-encoded.
     pub path: String,
     /// The requests for it.

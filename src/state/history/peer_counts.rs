@@ -1,5 +1,5 @@
 //! [`PeriodCounts`]: the requests that one instance of crawlgate counted in one hour, day or week.
-//! Instances in front of the same sites exchange these counts as [`PeerCounts`], so that each
+//! Instances in front of the same sites exchange these counts as [`PeerPeriodCounts`], so that each
 //! dashboard can show the sums.
 
 use crate::record::RequestCounts;
@@ -29,7 +29,7 @@ pub struct PeriodCounts {
 
 /// The counts of a peer in one period.
 #[derive(Clone, Debug)]
-pub struct PeerCounts {
+pub struct PeerPeriodCounts {
     /// The id of the peer.
     pub instance: String,
     /// The beginning of the period.

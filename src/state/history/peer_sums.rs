@@ -1,28 +1,30 @@
-//! Adds up the request counts of several instances of crawlgate. [`HistoryReader::period_counts`]
+//! Adds up the request counts of several instances of crawlgate. [`RequestHistoryReader::period_counts`]
 //! returns the counts of this instance for its peers (the other instances), and
-//! [`HistoryReader::with_peers`] adds those of the peers to its own.
+//! [`RequestHistoryReader::with_peers`] adds those of the peers to its own.
 
-use super::peer_counts::{PeerCounts, PeriodCounts, PeriodCountsRow, VisitsRow};
-use super::read::{HistoryError, HistoryMemory, HistoryReader, read_counts, read_identity};
+use super::peer_counts::{PeerPeriodCounts, PeriodCounts, PeriodCountsRow, VisitsRow};
+use super::read::{
+    InMemoryHistory, RequestHistoryError, RequestHistoryReader, read_counts, read_identity,
+};
 use super::sql::query_rows;
 use super::tables::{add_to_row, add_with_sums, count_columns, counts_table, prepare_add};
 use super::traffic::add_daily;
-use super::{DailyCount, PeriodLength};
+use super::{DailyCountKind, PeriodLength};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-impl HistoryReader {
+impl RequestHistoryReader {
     /// The counts of this instance in the period of length `step` that begins exactly
     /// at `start`: a row for each site, crawler and identity, without the sums, and one for each
     /// site and service. Without requests if `start` begins no period.
     ///
     /// # Errors
-    /// See [`HistoryError`].
+    /// See [`RequestHistoryError`].
     pub fn period_counts(
         &self,
         step: PeriodLength,
         start: Timestamp,
-    ) -> Result<PeriodCounts, HistoryError> {
+    ) -> Result<PeriodCounts, RequestHistoryError> {
         // By crawler, because an index has the crawlers of a period.
         let table = counts_table(step);
         let condition = format!(
@@ -41,14 +43,14 @@ impl HistoryReader {
     /// memory.
     ///
     /// # Errors
-    /// See [`HistoryError`].
+    /// See [`RequestHistoryError`].
     pub fn with_peers(
         &self,
         step: PeriodLength,
         from: Timestamp,
-        peers: &[PeerCounts],
-    ) -> Result<HistoryReader, HistoryError> {
-        let Some(sum) = HistoryMemory::new() else {
+        peers: &[PeerPeriodCounts],
+    ) -> Result<RequestHistoryReader, RequestHistoryError> {
+        let Some(sum) = InMemoryHistory::new() else {
             return Ok(self.clone());
         };
         let own = self.counts_where(step, "start >= ?1", from)?;
@@ -57,20 +59,20 @@ impl HistoryReader {
             connection.execute_batch("BEGIN")?;
             for (day, (site, service, visits)) in own_visits.iter().chain(&peer_visits(peers)) {
                 let names = [site.as_str(), service];
-                add_daily(connection, DailyCount::Visits, *day, names, *visits)?;
+                add_daily(connection, DailyCountKind::Visits, *day, names, *visits)?;
             }
             let mut statement = prepare_add(connection, step)?;
             for (start, (site, crawler, identity, counts)) in &own {
                 add_to_row(&mut statement, *start, site, crawler, *identity, counts)?;
             }
-            for PeerCounts { start, counted, .. } in peers {
+            for PeerPeriodCounts { start, counted, .. } in peers {
                 for (site, crawler, identity, counts) in &counted.rows {
                     add_with_sums(&mut statement, *start, site, crawler, *identity, counts)?;
                 }
             }
             connection.execute_batch("COMMIT")
         })?;
-        Ok(HistoryReader::from_sum(sum, self.clone()))
+        Ok(RequestHistoryReader::from_sum(sum, self.clone()))
     }
 
     /// The rows of periods of length `step` that fulfil a condition on `start`, each with the
@@ -80,7 +82,7 @@ impl HistoryReader {
         step: PeriodLength,
         condition: &str,
         start: Timestamp,
-    ) -> Result<Vec<(Timestamp, PeriodCountsRow)>, HistoryError> {
+    ) -> Result<Vec<(Timestamp, PeriodCountsRow)>, RequestHistoryError> {
         let columns = count_columns(str::to_owned);
         let table = counts_table(step);
         let sql = format!(
@@ -98,8 +100,8 @@ impl HistoryReader {
 
 /// The visits of peers, each with a day of its period. Of several hours of one day, the last one
 /// has all visits.
-fn peer_visits(peers: &[PeerCounts]) -> Vec<(Timestamp, VisitsRow)> {
-    let mut latest: BTreeMap<(&str, Timestamp), &PeerCounts> = BTreeMap::new();
+fn peer_visits(peers: &[PeerPeriodCounts]) -> Vec<(Timestamp, VisitsRow)> {
+    let mut latest: BTreeMap<(&str, Timestamp), &PeerPeriodCounts> = BTreeMap::new();
     for peer in peers {
         let day = PeriodLength::Day.start_of(peer.start);
         let known = latest.entry((&peer.instance, day)).or_insert(peer);
@@ -116,11 +118,13 @@ fn peer_visits(peers: &[PeerCounts]) -> Vec<(Timestamp, VisitsRow)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PeerCounts, PeriodCounts};
+    use super::{PeerPeriodCounts, PeriodCounts};
     use crate::record::{CountedAction, RequestCounts};
     use crate::state::history::peer_counts::MAX_PEER_ROWS;
-    use crate::state::history::read::HistoryMemory;
-    use crate::state::history::{DailyCount, HOUR, HistoryBatch, HistoryReader, PeriodLength};
+    use crate::state::history::read::InMemoryHistory;
+    use crate::state::history::{
+        DailyCountKind, HOUR, PeriodLength, RequestHistoryBatch, RequestHistoryReader,
+    };
     use crate::time::Timestamp;
     use crate::verdict::{IdentityStatus, Kind};
     use std::sync::Arc;
@@ -135,10 +139,10 @@ mod tests {
     }
 
     /// A history with requests on sites, by crawlers, some hours ago.
-    fn history(requests: &[(&str, &str, i64, u64)]) -> HistoryReader {
-        let memory = HistoryMemory::new().expect("memory");
+    fn history(requests: &[(&str, &str, i64, u64)]) -> RequestHistoryReader {
+        let memory = InMemoryHistory::new().expect("memory");
         for (site, crawler, hours, count) in requests {
-            let mut batch = HistoryBatch::default();
+            let mut batch = RequestHistoryBatch::default();
             batch.add_requests(
                 Timestamp(NOW.0 - hours * HOUR),
                 site,
@@ -148,10 +152,10 @@ mod tests {
             );
             memory.add(&batch, NOW);
         }
-        HistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
     }
 
-    fn peer_counts(history: &HistoryReader, instance: &str, hours: i64) -> PeerCounts {
+    fn peer_counts(history: &RequestHistoryReader, instance: &str, hours: i64) -> PeerPeriodCounts {
         let start = PeriodLength::Hour.start_of(Timestamp(NOW.0 - hours * HOUR));
         let counted = history
             .period_counts(PeriodLength::Hour, start)
@@ -161,7 +165,7 @@ mod tests {
             serde_json::from_str::<PeriodCounts>(&written).expect("read"),
             counted
         );
-        PeerCounts {
+        PeerPeriodCounts {
             instance: instance.into(),
             start,
             counted,
@@ -169,7 +173,7 @@ mod tests {
     }
 
     /// The requests of each hour.
-    fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
+    fn requests(history: &RequestHistoryReader, site: &str, crawler: &str) -> Vec<u64> {
         let series = history
             .counts_over_time(site, crawler, Timestamp(0), NOW, PeriodLength::Hour)
             .expect("read");
@@ -259,15 +263,15 @@ mod tests {
     }
 
     /// A history with visits from ChatGPT, each some hours ago.
-    fn visited(visits: &[(&str, i64, u64)]) -> HistoryReader {
-        let memory = HistoryMemory::new().expect("memory");
+    fn visited(visits: &[(&str, i64, u64)]) -> RequestHistoryReader {
+        let memory = InMemoryHistory::new().expect("memory");
         for (site, hours, count) in visits {
-            let mut batch = HistoryBatch::default();
+            let mut batch = RequestHistoryBatch::default();
             let time = Timestamp(NOW.0 - hours * HOUR);
-            batch.add_daily(DailyCount::Visits, time, [site, "chatgpt"], *count);
+            batch.add_daily(DailyCountKind::Visits, time, [site, "chatgpt"], *count);
             memory.add(&batch, NOW);
         }
-        HistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
     }
 
     #[test]
@@ -275,19 +279,19 @@ mod tests {
         let own = visited(&[("shop", 0, 1), ("shop", 24, 2)]);
         let other = visited(&[("shop", 0, 10), ("blog", 0, 20), ("shop", 24, 100)]);
         let today = PeriodLength::Day.start_of(NOW);
-        let visits = |step: PeriodLength, peers: &[PeerCounts], site: Option<&str>| {
+        let visits = |step: PeriodLength, peers: &[PeerPeriodCounts], site: Option<&str>| {
             let sum = own.with_peers(step, Timestamp(NOW.0 - 30 * HOUR), peers);
             let sum = sum.expect("a sum");
             let of = |from| sum.visits(from, NOW, site).expect("read")[0].visits;
             (of(Timestamp(0)), of(today))
         };
-        let hours: Vec<PeerCounts> = (0..30)
+        let hours: Vec<PeerPeriodCounts> = (0..30)
             .map(|hours| peer_counts(&other, "b", hours))
             .collect();
         assert_eq!(visits(PeriodLength::Hour, &hours, None), (133, 31));
         assert_eq!(visits(PeriodLength::Hour, &hours, Some("shop")), (113, 11));
         let week = PeriodLength::Week.start_of(NOW);
-        let week = PeerCounts {
+        let week = PeerPeriodCounts {
             instance: "b".into(),
             start: week,
             counted: other.period_counts(PeriodLength::Week, week).expect("read"),

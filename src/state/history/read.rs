@@ -1,17 +1,17 @@
-//! [`HistoryReader`] reads the request counts and samples that the dashboard shows. It opens a
+//! [`RequestHistoryReader`] reads the request counts and samples that the dashboard shows. It opens a
 //! connection of its own to the state database, also while another process writes there. Without a
-//! state directory it reads the [`HistoryMemory`] of this process. `samples.rs` has its queries of
+//! state directory it reads the [`InMemoryHistory`] of this process. `samples.rs` has its queries of
 //! samples, and `peer_sums.rs` the sums of several instances.
 
 use super::sql::query_rows;
 use super::tables::{count_columns, counts_table, summed_columns};
-use super::{HistoryBatch, PeriodLength, create_tables, write_batch};
+use super::{PeriodLength, RequestHistoryBatch, create_tables, write_batch};
 use crate::locks::lock;
 use crate::record::{CountsByIdentity, RequestCounts};
 use crate::state::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
-use HistorySource::{File, Memory, Nothing, Sum};
+use RequestHistorySource::{File, Memory, Nothing, Sum};
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
+pub enum RequestHistoryError {
     /// A query failed.
     #[error("cannot read the history: {0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -42,18 +42,18 @@ pub enum HistoryError {
 }
 
 /// The history of a process without a state directory, in an SQLite database in memory.
-pub struct HistoryMemory(Mutex<(Connection, i64)>);
+pub struct InMemoryHistory(Mutex<(Connection, i64)>);
 
-impl HistoryMemory {
+impl InMemoryHistory {
     /// Creates an empty history. `None` if SQLite has no memory.
-    pub fn new() -> Option<HistoryMemory> {
+    pub fn new() -> Option<InMemoryHistory> {
         let connection = Connection::open_in_memory().ok()?;
         create_tables(&connection).ok()?;
-        Some(HistoryMemory(Mutex::new((connection, 0))))
+        Some(InMemoryHistory(Mutex::new((connection, 0))))
     }
 
     /// Adds a batch. Ignores a failure.
-    pub fn add(&self, batch: &HistoryBatch, now: Timestamp) {
+    pub fn add(&self, batch: &RequestHistoryBatch, now: Timestamp) {
         let (connection, pruned) = &mut *lock(&self.0);
         // Without memory left there is more to worry about than the history.
         let _ = connection
@@ -66,52 +66,54 @@ impl HistoryMemory {
     pub fn query<T>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
-    ) -> Result<T, HistoryError> {
+    ) -> Result<T, RequestHistoryError> {
         Ok(read(&lock(&self.0).0)?)
     }
 }
 
 /// A reader of the history; cheap to clone.
 #[derive(Clone)]
-pub struct HistoryReader(Arc<HistorySource>);
+pub struct RequestHistoryReader(Arc<RequestHistorySource>);
 
-enum HistorySource {
-    Memory(Arc<HistoryMemory>),
+enum RequestHistorySource {
+    Memory(Arc<InMemoryHistory>),
     /// The added counts of several instances in memory, and the reader of everything else.
-    Sum(HistoryMemory, HistoryReader),
+    Sum(InMemoryHistory, RequestHistoryReader),
     /// The file, and its connection once it was opened.
     File(PathBuf, Mutex<Option<Connection>>),
     Nothing,
 }
 
-/// The queries fail with a [`HistoryError`].
-impl HistoryReader {
+/// The queries fail with a [`RequestHistoryError`].
+impl RequestHistoryReader {
     /// A reader of the history in memory. Without a memory every query is empty.
-    pub fn from_memory(memory: Option<Arc<HistoryMemory>>) -> HistoryReader {
-        HistoryReader(Arc::new(memory.map_or(Nothing, Memory)))
+    pub fn from_memory(memory: Option<Arc<InMemoryHistory>>) -> RequestHistoryReader {
+        RequestHistoryReader(Arc::new(memory.map_or(Nothing, Memory)))
     }
 
     /// A reader of the added counts of several instances in `sum`, and of everything else in `own`.
-    pub fn from_sum(sum: HistoryMemory, own: HistoryReader) -> HistoryReader {
-        HistoryReader(Arc::new(Sum(sum, own)))
+    pub fn from_sum(sum: InMemoryHistory, own: RequestHistoryReader) -> RequestHistoryReader {
+        RequestHistoryReader(Arc::new(Sum(sum, own)))
     }
 
     /// A reader of a `state.db`, which is opened by the first query.
-    pub fn from_file(file: PathBuf) -> HistoryReader {
-        HistoryReader(Arc::new(File(file, Mutex::default())))
+    pub fn from_file(file: PathBuf) -> RequestHistoryReader {
+        RequestHistoryReader(Arc::new(File(file, Mutex::default())))
     }
 
     /// Opens the `state.db` of a state directory, which a crawlgate may be using.
     ///
     /// # Errors
     /// There is no file that could be read.
-    pub fn open(directory: &Path) -> Result<HistoryReader, HistoryError> {
+    pub fn open(directory: &Path) -> Result<RequestHistoryReader, RequestHistoryError> {
         let file = directory.join(STATE_FILE);
         if !file.exists() {
-            return Err(HistoryError::Missing(directory.display().to_string()));
+            return Err(RequestHistoryError::Missing(
+                directory.display().to_string(),
+            ));
         }
         let connection = Mutex::new(Some(open(&file)?));
-        Ok(HistoryReader(Arc::new(File(file, connection))))
+        Ok(RequestHistoryReader(Arc::new(File(file, connection))))
     }
 
     /// Runs a query. For a sum of instances, runs it on the added counts. Opens the file if it is
@@ -119,7 +121,7 @@ impl HistoryReader {
     pub fn query<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
-    ) -> Result<T, HistoryError> {
+    ) -> Result<T, RequestHistoryError> {
         match &*self.0 {
             Nothing => Ok(T::default()),
             Memory(memory) => memory.query(read),
@@ -145,7 +147,7 @@ impl HistoryReader {
     /// sum.
     ///
     /// # Errors
-    /// See [`HistoryError`].
+    /// See [`RequestHistoryError`].
     pub fn for_each_row(
         &self,
         site: &str,
@@ -153,7 +155,7 @@ impl HistoryReader {
         to: Timestamp,
         step: PeriodLength,
         mut take: impl FnMut(Timestamp, &str, IdentityStatus, &RequestCounts),
-    ) -> Result<(), HistoryError> {
+    ) -> Result<(), RequestHistoryError> {
         let columns = count_columns(str::to_owned);
         let table = counts_table(step);
         let sql = format!(
@@ -172,7 +174,7 @@ impl HistoryReader {
     }
 
     /// The beginning of the first day with requests; `None` without any.
-    pub fn first_day(&self) -> Result<Option<Timestamp>, HistoryError> {
+    pub fn first_day(&self) -> Result<Option<Timestamp>, RequestHistoryError> {
         let table = counts_table(PeriodLength::Day);
         self.query(|connection| {
             let sql = format!("SELECT MIN(start) FROM {table} WHERE site = ''");
@@ -188,7 +190,7 @@ impl HistoryReader {
         from: Timestamp,
         to: Timestamp,
         step: PeriodLength,
-    ) -> Result<Vec<(String, CountsByIdentity)>, HistoryError> {
+    ) -> Result<Vec<(String, CountsByIdentity)>, RequestHistoryError> {
         self.query(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start BETWEEN ?2 AND ?3 AND site <> '' GROUP BY site, identity",
@@ -209,7 +211,7 @@ impl HistoryReader {
         from: Timestamp,
         to: Timestamp,
         step: PeriodLength,
-    ) -> Result<Vec<(Timestamp, CountsByIdentity)>, HistoryError> {
+    ) -> Result<Vec<(Timestamp, CountsByIdentity)>, RequestHistoryError> {
         self.query(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start BETWEEN ?2 AND ?3 AND crawler = ?4 ORDER BY start",
@@ -227,7 +229,7 @@ impl HistoryReader {
         outcome: IdentityOutcome,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<(String, u64)>, HistoryError> {
+    ) -> Result<Vec<(String, u64)>, RequestHistoryError> {
         let sql = "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start BETWEEN ?2 AND ?3 GROUP BY crawler";
         self.query_rows(
             sql,
@@ -243,7 +245,7 @@ impl HistoryReader {
         from: Timestamp,
         to: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(String, u64)>, HistoryError> {
+    ) -> Result<Vec<(String, u64)>, RequestHistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start BETWEEN ?1 AND ?2 GROUP BY name \
                    ORDER BY all_of_it DESC, name LIMIT ?3";
         self.query_rows(sql, (from, to, limit as i64), |row| row.try_into())
@@ -257,15 +259,15 @@ impl HistoryReader {
         sql: &str,
         values: impl Params,
         of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
-    ) -> Result<Vec<T>, HistoryError> {
+    ) -> Result<Vec<T>, RequestHistoryError> {
         self.query_own(|connection| query_rows(connection, sql, values, of_row))
     }
 
-    /// [`HistoryReader::query`]. For a sum of instances, runs it on the history of this instance.
+    /// [`RequestHistoryReader::query`]. For a sum of instances, runs it on the history of this instance.
     pub fn query_own<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
-    ) -> Result<T, HistoryError> {
+    ) -> Result<T, RequestHistoryError> {
         match &*self.0 {
             Sum(_, own) => own.query(read),
             _ => self.query(read),
@@ -292,7 +294,7 @@ fn parse_or_default<T: FromStr + Default>(value: ValueRef<'_>) -> FromSqlResult<
 
 /// Opens the file for reading. Follows the write-ahead log if there is one that can be followed, as
 /// while a process writes. Otherwise opens the file as it is.
-fn open(file: &Path) -> Result<Connection, HistoryError> {
+fn open(file: &Path) -> Result<Connection, RequestHistoryError> {
     let connection = match open_with_log(file) {
         Some(connection) => Ok(connection),
         // A log that was left in a directory that cannot be written cannot be followed.
@@ -302,7 +304,7 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         Ok(connection)
     });
-    patient.map_err(|error| HistoryError::Unopened {
+    patient.map_err(|error| RequestHistoryError::Unopened {
         file: file.display().to_string(),
         error: error.to_string(),
     })

@@ -1,9 +1,9 @@
 //! Queries of the samples in the state database. A sample is one stored request against the rules.
 //! [`SampleFilter`] selects samples, [`SampleGroup`] summarizes the samples of one rule, and
-//! [`Offence`] says when and how a crawler broke the rules.
+//! [`ViolatorSummary`] says when and how a crawler broke the rules.
 
 use super::PeriodLength;
-use super::read::{HistoryError, HistoryReader};
+use super::read::{RequestHistoryError, RequestHistoryReader};
 use super::tables::{IS_OFFENCE, read_sample, sample_columns};
 use crate::printable::join;
 use crate::record::{RecordField, RecordRow};
@@ -52,7 +52,7 @@ pub struct SampleGroup {
 
 /// When a crawler, or clients that pretend to be it, broke the rules.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offence {
+pub struct ViolatorSummary {
     /// The label of the crawler.
     pub crawler: String,
     /// Whether the claim is proven.
@@ -67,8 +67,8 @@ pub struct Offence {
     pub sites: Vec<String>,
 }
 
-/// The queries fail with a [`HistoryError`].
-impl HistoryReader {
+/// The queries fail with a [`RequestHistoryError`].
+impl RequestHistoryReader {
     /// The groups of samples that match the filter, since the beginning of the day that `from` is
     /// in: the group with the latest sample first, at most `limit` groups.
     pub fn sample_groups(
@@ -76,7 +76,7 @@ impl HistoryReader {
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
-    ) -> Result<Vec<SampleGroup>, HistoryError> {
+    ) -> Result<Vec<SampleGroup>, RequestHistoryError> {
         let (conditions, values) = filter.sql_conditions(from, limit);
         let sql = format!(
             "SELECT site, crawler, kind, rule, MAX(rule_source), MIN(time), MAX(time) AS last, COUNT(*), identity FROM \
@@ -106,7 +106,7 @@ impl HistoryReader {
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
-    ) -> Result<Vec<RecordRow>, HistoryError> {
+    ) -> Result<Vec<RecordRow>, RequestHistoryError> {
         let (conditions, values) = filter.sql_conditions(from, limit);
         let sql = format!(
             "SELECT {} FROM history_samples WHERE {conditions} ORDER BY time DESC, rowid DESC LIMIT ?2",
@@ -123,7 +123,7 @@ impl HistoryReader {
         site: &str,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<Vec<Offence>, HistoryError> {
+    ) -> Result<Vec<ViolatorSummary>, RequestHistoryError> {
         let columns = sample_columns("latest.");
         let of_pair = format!(
             "FROM history_samples WHERE {IS_OFFENCE} AND crawler = pair.crawler AND identity = pair.identity AND time BETWEEN ?1 \
@@ -141,7 +141,7 @@ impl HistoryReader {
         );
         self.query_rows(&sql, (from, to, site), |row| {
             let latest = read_sample(row)?;
-            Ok(Offence {
+            Ok(ViolatorSummary {
                 crawler: latest.text(RecordField::Crawler).into_owned(),
                 identity: latest
                     .text(RecordField::Identity)
@@ -189,8 +189,8 @@ impl SampleFilter<'_> {
 mod tests {
     use super::{IdentityStatus, Kind, RecordField, Timestamp};
     use crate::record::RecordRow;
-    use crate::state::history::read::HistoryMemory;
-    use crate::state::history::{HistoryBatch, HistoryReader};
+    use crate::state::history::read::InMemoryHistory;
+    use crate::state::history::{RequestHistoryBatch, RequestHistoryReader};
     use std::sync::Arc;
 
     const NOW: i64 = 1_795_305_600;
@@ -212,19 +212,19 @@ mod tests {
         RecordRow::from_texts(Timestamp(NOW - ago), &fields)
     }
 
-    fn history(samples: impl IntoIterator<Item = RecordRow>) -> HistoryReader {
-        let mut batch = HistoryBatch::default();
+    fn history(samples: impl IntoIterator<Item = RecordRow>) -> RequestHistoryReader {
+        let mut batch = RequestHistoryBatch::default();
         samples
             .into_iter()
             .for_each(|sample| batch.add_sample(sample));
-        let memory = HistoryMemory::new().expect("memory");
+        let memory = InMemoryHistory::new().expect("memory");
         memory.add(&batch, Timestamp(NOW));
-        HistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
     }
 
     /// Crawler, identity, and how long ago the first, the last and the latest sample were, of the
     /// samples from `since` to `until` seconds ago.
-    fn offences(history: &HistoryReader, site: &str, since: i64, until: i64) -> Vec<String> {
+    fn offences(history: &RequestHistoryReader, site: &str, since: i64, until: i64) -> Vec<String> {
         let found = history.offences(site, Timestamp(NOW - since), Timestamp(NOW - until));
         let texts = found.expect("read").into_iter().map(|offence| {
             format!(

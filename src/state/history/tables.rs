@@ -4,7 +4,7 @@
 
 use super::sql::{delete_oldest, to_sql_integer};
 use super::traffic::{self, add_daily, delete_expired_traffic, write_paths};
-use super::{DAY, DailyCount, HistoryBatch, MAX_SAMPLES_PER_DAY, PeriodLength};
+use super::{DAY, DailyCountKind, MAX_SAMPLES_PER_DAY, PeriodLength, RequestHistoryBatch};
 use crate::printable::truncate;
 use crate::record::{
     FieldValue, RecordField, RecordRow, RequestCounts, SAMPLE_FIELDS, identity_label,
@@ -146,7 +146,7 @@ pub fn create_tables(connection: &Connection) -> SqlResult<()> {
 /// old rows: `pruned` is the hour in which that was last done.
 pub fn write_batch(
     connection: &Connection,
-    batch: &HistoryBatch,
+    batch: &RequestHistoryBatch,
     pruned: &mut i64,
     now: Timestamp,
 ) -> SqlResult<()> {
@@ -154,7 +154,7 @@ pub fn write_batch(
         return Ok(());
     }
     add_counts(connection, batch)?;
-    for (count, numbers) in DailyCount::VARIANTS.iter().zip(&batch.daily) {
+    for (count, numbers) in DailyCountKind::VARIANTS.iter().zip(&batch.daily) {
         for ((day, [first, second]), number) in numbers {
             add_daily(connection, *count, *day, [first, second], *number)?;
         }
@@ -171,7 +171,7 @@ pub fn write_batch(
 
 /// Adds the counts of each hour of the batch to that hour, its day and its week, with their sums:
 /// see `add_with_sums`.
-fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
+fn add_counts(connection: &Connection, batch: &RequestHistoryBatch) -> SqlResult<()> {
     let mut statements = Vec::new();
     for step in PeriodLength::ALL {
         statements.push((step, prepare_add(connection, step)?));
@@ -320,7 +320,7 @@ mod tests {
     use super::{MAX_SAMPLES, create_tables, write_batch};
     use crate::record::{CountedAction, RequestCounts};
     use crate::record::{RecordField, RecordRow};
-    use crate::state::history::{DAY, HOUR, HistoryBatch};
+    use crate::state::history::{DAY, HOUR, RequestHistoryBatch};
     use crate::time::Timestamp;
     use crate::verdict::{IdentityStatus, Kind};
     use rusqlite::Connection;
@@ -339,8 +339,8 @@ mod tests {
             .expect("a number")
     }
 
-    fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
-        let mut batch = HistoryBatch::default();
+    fn requests(at: Timestamp, crawler: &str, count: u64) -> RequestHistoryBatch {
+        let mut batch = RequestHistoryBatch::default();
         let mut counts = RequestCounts::default();
         counts.add(Kind::Violation, CountedAction::WouldBlock, count);
         let identity = Some(IdentityStatus::Unverified);
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn samples_of_impostors_displace_no_others() {
-        let (connection, mut batch) = (database(), HistoryBatch::default());
+        let (connection, mut batch) = (database(), RequestHistoryBatch::default());
         for identity in [IdentityStatus::Impostor, IdentityStatus::Verified] {
             let sample = RecordRow::from_texts(NOW, &[(RecordField::Identity, identity.name())]);
             (0..30).for_each(|_| batch.add_sample(sample.clone()));
@@ -460,7 +460,7 @@ mod tests {
             ];
             RecordRow::from_texts(Timestamp(NOW.0 + day * DAY), &fields)
         };
-        let mut batch = HistoryBatch::default();
+        let mut batch = RequestHistoryBatch::default();
         (0..30).for_each(|_| batch.add_sample(sample("Disallow: /", 0)));
         write_batch(&connection, &batch, &mut pruned, NOW).expect("written");
         assert_eq!(
@@ -480,7 +480,7 @@ mod tests {
             NOW.0 + DAY
         );
         connection.execute_batch(&many).expect("many samples");
-        let mut one_more = HistoryBatch::default();
+        let mut one_more = RequestHistoryBatch::default();
         one_more.add_sample(sample("Disallow: /new/", 2));
         write_batch(&connection, &one_more, &mut pruned, NOW).expect("written");
         assert!(to_sql_integer(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);

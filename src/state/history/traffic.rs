@@ -3,7 +3,7 @@
 //! adds visits, [`write_paths`] writes paths, and [`delete_expired_traffic`] deletes old rows.
 
 use super::sql::{delete_oldest, query_rows, to_sql_integer};
-use super::{DAY, DailyCount, HistoryBatch, PeriodLength};
+use super::{DAY, DailyCountKind, PeriodLength, RequestHistoryBatch};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use rusqlite::{Connection, Result as SqlResult};
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS history_paths (
   PRIMARY KEY (crawler, day, site, identity, path)) WITHOUT ROWID, STRICT;";
 
 /// Replaces the paths of each crawler and day that a batch has.
-pub fn write_paths(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
+pub fn write_paths(connection: &Connection, batch: &RequestHistoryBatch) -> SqlResult<()> {
     for ((day, owner), paths) in &batch.paths {
         let key = (*day, &*owner.crawler, &*owner.site, owner.identity.name());
         connection
@@ -58,19 +58,19 @@ pub fn write_paths(connection: &Connection, batch: &HistoryBatch) -> SqlResult<(
 /// Adds to the row of a day and two names.
 pub fn add_daily(
     connection: &Connection,
-    count: DailyCount,
+    count: DailyCountKind,
     day: Timestamp,
     names: [&str; 2],
     number: u64,
 ) -> SqlResult<usize> {
     let sql = match count {
-        DailyCount::Identity => {
+        DailyCountKind::Identity => {
             "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
         }
-        DailyCount::Unlisted => {
+        DailyCountKind::Unlisted => {
             "INSERT INTO history_unlisted VALUES (?1, ?2, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
         }
-        DailyCount::Visits => {
+        DailyCountKind::Visits => {
             "INSERT INTO history_visits VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET visits = visits + ?4"
         }
     };

@@ -1,21 +1,21 @@
 //! Reads visits and requested paths from the history in the state database.
-//! [`HistoryReader::visits`] and [`HistoryReader::top_paths`] are for pages and reports. The other
+//! [`RequestHistoryReader::visits`] and [`RequestHistoryReader::top_paths`] are for pages and reports. The other
 //! methods read the paths of today, for the start of crawlgate, and the visits of each day, for the
 //! exchange with other instances.
 
 use super::peer_counts::VisitsRow;
-use super::read::{HistoryError, HistoryReader};
+use super::read::{RequestHistoryError, RequestHistoryReader};
 use super::sql::query_rows;
 use super::traffic::{MAX_SHOWN_PATHS, PATHS, VISITS};
-use super::{PathRequests, PeriodLength, ServiceVisits};
+use super::{PathRequestCount, PeriodLength, ServiceVisits};
 use crate::record::{DayPaths, PathOwner};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use rusqlite::{Result as SqlResult, Row as SqlRow};
 
-/// The queries fail with a [`HistoryError`]. They are empty for a file of an earlier crawlgate,
+/// The queries fail with a [`RequestHistoryError`]. They are empty for a file of an earlier crawlgate,
 /// which has no such tables.
-impl HistoryReader {
+impl RequestHistoryReader {
     /// The visits that each service sent to a site, or to all sites, the most first. Counts whole
     /// days: from that of `from` to that of `to`.
     pub fn visits(
@@ -23,7 +23,7 @@ impl HistoryReader {
         from: Timestamp,
         to: Timestamp,
         site: Option<&str>,
-    ) -> Result<Vec<ServiceVisits>, HistoryError> {
+    ) -> Result<Vec<ServiceVisits>, RequestHistoryError> {
         let sql = format!(
             "SELECT service, SUM(visits) AS sum FROM {VISITS} WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR site = ?3) \
              GROUP BY service ORDER BY sum DESC, service"
@@ -50,7 +50,7 @@ impl HistoryReader {
         to: Timestamp,
         site: Option<&str>,
         crawler: &str,
-    ) -> Result<Vec<PathRequests>, HistoryError> {
+    ) -> Result<Vec<PathRequestCount>, RequestHistoryError> {
         let sql = format!(
             "SELECT path, SUM(requests) AS requests, SUM(error) AS error FROM {PATHS} WHERE crawler = ?4 AND day BETWEEN ?1 \
              AND ?2 AND (?3 IS NULL OR site = ?3) AND identity <> 'impostor' GROUP BY path HAVING 2 * SUM(error) < \
@@ -63,7 +63,7 @@ impl HistoryReader {
             }
             query_rows(connection, &sql, (from, to, site, crawler), |row| {
                 let (path, requests, error) = row.try_into()?;
-                Ok(PathRequests {
+                Ok(PathRequestCount {
                     path,
                     requests,
                     error,
@@ -73,7 +73,7 @@ impl HistoryReader {
     }
 
     /// All stored paths of the day that has `now`, by crawler.
-    pub fn paths_of_day(&self, now: Timestamp) -> Result<Vec<DayPaths>, HistoryError> {
+    pub fn paths_of_day(&self, now: Timestamp) -> Result<Vec<DayPaths>, RequestHistoryError> {
         let day = PeriodLength::Day.start_of(now);
         let sql = format!(
             "SELECT crawler, site, identity, path, requests, error FROM {PATHS} WHERE day = ?1 ORDER BY crawler, site, \
@@ -98,7 +98,7 @@ impl HistoryReader {
     pub fn visits_by_day(
         &self,
         from: Timestamp,
-    ) -> Result<Vec<(Timestamp, VisitsRow)>, HistoryError> {
+    ) -> Result<Vec<(Timestamp, VisitsRow)>, RequestHistoryError> {
         let sql = format!("SELECT day, site, service, visits FROM {VISITS} WHERE day >= ?1");
         self.query(|connection| {
             query_rows(connection, &sql, [from], |row| {
@@ -112,7 +112,7 @@ impl HistoryReader {
         &self,
         step: PeriodLength,
         start: Timestamp,
-    ) -> Result<Vec<VisitsRow>, HistoryError> {
+    ) -> Result<Vec<VisitsRow>, RequestHistoryError> {
         let sql = format!(
             "SELECT site, service, SUM(visits) FROM {VISITS} WHERE day >= ?1 AND day < ?2 GROUP BY site, service"
         );
@@ -143,9 +143,11 @@ mod tests {
     use super::{PATHS, VISITS};
     use crate::record::{DayPaths, PathOwner};
     use crate::sketch::CountedKey;
-    use crate::state::history::read::HistoryMemory;
+    use crate::state::history::read::InMemoryHistory;
     use crate::state::history::traffic::MAX_ROWS;
-    use crate::state::history::{DAY, DailyCount, HOUR, HistoryBatch, HistoryReader, PathRequests};
+    use crate::state::history::{
+        DAY, DailyCountKind, HOUR, PathRequestCount, RequestHistoryBatch, RequestHistoryReader,
+    };
     use crate::time::Timestamp;
     use crate::verdict::IdentityStatus;
     use std::sync::Arc;
@@ -189,29 +191,32 @@ mod tests {
         day_paths(day, IdentityStatus::Verified, paths)
     }
 
-    fn put_paths(memory: &HistoryMemory, paths: DayPaths, now: Timestamp) {
-        let mut batch = HistoryBatch::default();
+    fn put_paths(memory: &InMemoryHistory, paths: DayPaths, now: Timestamp) {
+        let mut batch = RequestHistoryBatch::default();
         batch.set_paths(paths);
         memory.add(&batch, now);
     }
 
-    fn history() -> (Arc<HistoryMemory>, HistoryReader) {
-        let memory = Arc::new(HistoryMemory::new().expect("memory"));
-        (memory.clone(), HistoryReader::from_memory(Some(memory)))
+    fn history() -> (Arc<InMemoryHistory>, RequestHistoryReader) {
+        let memory = Arc::new(InMemoryHistory::new().expect("memory"));
+        (
+            memory.clone(),
+            RequestHistoryReader::from_memory(Some(memory)),
+        )
     }
 
-    fn count_rows(history: &HistoryReader, table: &str) -> i64 {
+    fn count_rows(history: &RequestHistoryReader, table: &str) -> i64 {
         let sql = format!("SELECT COUNT(*) FROM {table}");
         let count = history.query(|connection| connection.query_row(&sql, [], |row| row.get(0)));
         count.expect("read")
     }
 
-    fn top(history: &HistoryReader, from: Timestamp) -> Vec<(String, u64, u64)> {
+    fn top(history: &RequestHistoryReader, from: Timestamp) -> Vec<(String, u64, u64)> {
         let found = history.top_paths(from, TODAY, Some("shop"), "gptbot");
         let paths = found.expect("read").into_iter();
         paths
             .map(
-                |PathRequests {
+                |PathRequestCount {
                      path,
                      requests,
                      error,
@@ -229,9 +234,9 @@ mod tests {
             (3 * HOUR, "blog", "chatgpt", 4),
             (3 * HOUR, "shop", "bing", 7),
         ] {
-            let mut batch = HistoryBatch::default();
+            let mut batch = RequestHistoryBatch::default();
             let time = Timestamp(TODAY.0 - ago);
-            batch.add_daily(DailyCount::Visits, time, [site, service], visits);
+            batch.add_daily(DailyCountKind::Visits, time, [site, service], visits);
             memory.add(&batch, TODAY);
         }
         let visits = |from: Timestamp, to: Timestamp, site: Option<&str>| {
@@ -300,14 +305,15 @@ mod tests {
     #[test]
     fn old_and_too_many_rows_are_deleted() {
         let (memory, history) = history();
-        let mut batch = HistoryBatch::default();
+        let mut batch = RequestHistoryBatch::default();
         for days in [0, 90, 91, 400, 401] {
             batch.set_paths(verified(days_ago(days), &[("/a", 1, 0)]));
-            batch.add_daily(DailyCount::Visits, days_ago(days), SHOP_FROM_CHATGPT, 1);
+            batch.add_daily(DailyCountKind::Visits, days_ago(days), SHOP_FROM_CHATGPT, 1);
         }
         memory.add(&batch, TODAY);
-        let counts =
-            |history: &HistoryReader| [VISITS, PATHS].map(|table| count_rows(history, table));
+        let counts = |history: &RequestHistoryReader| {
+            [VISITS, PATHS].map(|table| count_rows(history, table))
+        };
         assert_eq!(counts(&history), [4, 2]);
         let numbers = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_ROWS}) INSERT INTO"
@@ -319,8 +325,8 @@ mod tests {
         );
         let inserted = history.query(|connection| connection.execute_batch(&many));
         inserted.expect("inserted");
-        let mut batch = HistoryBatch::default();
-        batch.add_daily(DailyCount::Visits, TODAY, SHOP_FROM_CHATGPT, 1);
+        let mut batch = RequestHistoryBatch::default();
+        batch.add_daily(DailyCountKind::Visits, TODAY, SHOP_FROM_CHATGPT, 1);
         memory.add(&batch, Timestamp(TODAY.0 + HOUR));
         assert_eq!(counts(&history), [1, 1], "the days before today are gone");
     }

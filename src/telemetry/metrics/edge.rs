@@ -1,5 +1,5 @@
 //! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and
-//! buffers. Labels are fixed words and names of certificates. A [`ConnectionGauge`] counts one
+//! buffers. Labels are fixed words and names of certificates. A [`ConnectionGaugeGuard`] counts one
 //! connection of a client until it is dropped, in one of these states:
 //!
 //! - `idle`: no request is being received or answered. A connection begins in this state, and
@@ -82,9 +82,9 @@ impl EdgeMetrics {
 
 impl Metrics {
     /// `crawlgate_connections{state}`: one more connection, idle at first.
-    pub fn open_connection(&self) -> ConnectionGauge {
+    pub fn open_connection(&self) -> ConnectionGaugeGuard {
         self.edge.connections[0].inc();
-        ConnectionGauge {
+        ConnectionGaugeGuard {
             gauges: self.edge.connections.clone(),
             active: AtomicBool::new(false),
         }
@@ -121,13 +121,13 @@ impl Metrics {
 
 /// Counts one open connection until this is dropped.
 #[derive(Debug)]
-pub struct ConnectionGauge {
+pub struct ConnectionGaugeGuard {
     /// The gauges of idle and of active connections.
     gauges: [IntGauge; 2],
     active: AtomicBool,
 }
 
-impl ConnectionGauge {
+impl ConnectionGaugeGuard {
     /// Sets whether a request is being received or answered.
     pub fn set_active(&self, active: bool) {
         // Read first: it is called for every piece of a request.
@@ -138,7 +138,7 @@ impl ConnectionGauge {
     }
 }
 
-impl Drop for ConnectionGauge {
+impl Drop for ConnectionGaugeGuard {
     fn drop(&mut self) {
         self.gauges[usize::from(*self.active.get_mut())].dec();
     }

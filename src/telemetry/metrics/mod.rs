@@ -14,9 +14,9 @@ mod sites;
 mod upstream;
 
 pub use collectors::new_counter;
-pub use edge::{ConnectionGauge, EdgeMetrics};
+pub use edge::{ConnectionGaugeGuard, EdgeMetrics};
 pub use sites::SiteGauges;
-pub use upstream::{OriginMetrics, ServerIndex};
+pub use upstream::{OriginMetrics, ServerId};
 
 use crate::locks::lock;
 use crate::record::{CountTable, TopPaths, truncate_label};

@@ -16,14 +16,14 @@ const NO_ORIGIN: &str = "none";
 
 /// A server by its index in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ServerIndex {
+pub struct ServerId {
     /// The index of its origin.
     pub origin: usize,
     /// Its index among the servers of the origin.
     pub server: usize,
 }
 
-impl ServerIndex {
+impl ServerId {
     /// The `server` label: the position among the servers of the origin, from 1.
     fn label(self) -> String {
         (self.server + 1).to_string()
@@ -49,12 +49,12 @@ pub struct UpstreamMetrics {
 /// The metrics of the origins of these settings.
 pub struct OriginMetrics {
     registered: Arc<UpstreamMetrics>,
-    origins: Vec<OriginCounters>,
+    origins: Vec<OriginResponseCounters>,
 }
 
 /// The counters of one origin, kept because looking up labels for every forwarded request would be
 /// slow.
-struct OriginCounters {
+struct OriginResponseCounters {
     name: String,
     /// The counters of each server, in the order of [`STATUS_CLASSES`].
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
@@ -133,13 +133,13 @@ impl OriginMetrics {
         for (name, servers) in origins {
             let mut requests = Vec::new();
             for server in 0..servers {
-                let server = ServerIndex { origin: 0, server }.label();
+                let server = ServerId { origin: 0, server }.label();
                 requests.push(STATUS_CLASSES.map(|class| {
                     let labels = [truncate_label(&name), &server, class];
                     metrics.upstream.requests.with_label_values(&labels)
                 }));
             }
-            counters.push(OriginCounters { name, requests });
+            counters.push(OriginResponseCounters { name, requests });
         }
         OriginMetrics {
             registered: metrics.upstream.clone(),
@@ -147,7 +147,7 @@ impl OriginMetrics {
         }
     }
 
-    fn origin(&self, place: ServerIndex) -> Option<&OriginCounters> {
+    fn origin(&self, place: ServerId) -> Option<&OriginResponseCounters> {
         self.origins.get(place.origin)
     }
 
@@ -155,7 +155,7 @@ impl OriginMetrics {
     /// `seconds` (until the head came) in `crawlgate_upstream_seconds{status}`, by class of status:
     /// `2xx` to `5xx`, else `other`. A server that the settings do not have counts in the
     /// second only.
-    pub fn record_response(&self, place: ServerIndex, status: u16, seconds: f64) {
+    pub fn record_response(&self, place: ServerId, status: u16, seconds: f64) {
         let class = usize::from(status / 100)
             .wrapping_sub(2)
             .min(STATUS_CLASSES.len() - 1);
@@ -174,13 +174,13 @@ impl OriginMetrics {
     }
 
     /// The `origin` label of a server; `none` if the settings have no such origin.
-    fn origin_label(&self, place: ServerIndex) -> &str {
+    fn origin_label(&self, place: ServerId) -> &str {
         self.origin(place)
             .map_or(NO_ORIGIN, |origin| truncate_label(&origin.name))
     }
 
     /// `crawlgate_upstream_retries_total{origin,reason}`.
-    pub fn record_retry(&self, place: ServerIndex, reason: &'static str) {
+    pub fn record_retry(&self, place: ServerId, reason: &'static str) {
         self.registered
             .retries
             .with_label_values(&[self.origin_label(place), reason])
@@ -188,7 +188,7 @@ impl OriginMetrics {
     }
 
     /// `crawlgate_turned_away_total{origin,reason}`.
-    pub fn record_turned_away(&self, place: ServerIndex, reason: &'static str) {
+    pub fn record_turned_away(&self, place: ServerId, reason: &'static str) {
         self.registered
             .turned_away
             .with_label_values(&[self.origin_label(place), reason])
@@ -196,7 +196,7 @@ impl OriginMetrics {
     }
 
     /// `crawlgate_upstream_ejections_total{origin,server}`.
-    pub fn record_ejection(&self, place: ServerIndex) {
+    pub fn record_ejection(&self, place: ServerId) {
         self.registered
             .ejections
             .with_label_values(&[self.origin_label(place), &place.label()])
@@ -204,7 +204,7 @@ impl OriginMetrics {
     }
 
     /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
-    pub fn record_health_check(&self, place: ServerIndex, result: &'static str) {
+    pub fn record_health_check(&self, place: ServerId, result: &'static str) {
         self.registered
             .checks
             .with_label_values(&[self.origin_label(place), &place.label(), result])
@@ -215,7 +215,7 @@ impl OriginMetrics {
     /// and `crawlgate_upstream_in_flight{origin,server}`.
     pub fn set_server(
         &self,
-        place: ServerIndex,
+        place: ServerId,
         states: [(&'static str, usize); 3],
         in_flight: usize,
     ) {
@@ -236,7 +236,7 @@ impl OriginMetrics {
     /// Sets `crawlgate_queue_waiting{origin}`, and creates the origin's
     /// `crawlgate_turned_away_total` with 0 for each reason if they do not exist yet. The server in
     /// `place` plays no role.
-    pub fn set_waiting(&self, place: ServerIndex, waiting: usize) {
+    pub fn set_waiting(&self, place: ServerId, waiting: usize) {
         let origin = self.origin_label(place);
         // A rate needs a series that begins at 0.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
@@ -252,8 +252,8 @@ impl OriginMetrics {
 
     /// Counts one in `crawlgate_upstream_failures_total{origin,server,reason}`. With `None` (no
     /// origin is for the host) both origin and server are `none`.
-    pub fn record_failure(&self, place: Option<ServerIndex>, reason: &'static str) {
-        let server = place.map(ServerIndex::label);
+    pub fn record_failure(&self, place: Option<ServerId>, reason: &'static str) {
+        let server = place.map(ServerId::label);
         let origin = place.map_or(NO_ORIGIN, |place| self.origin_label(place));
         let labels = [origin, server.as_deref().unwrap_or(NO_ORIGIN), reason];
         self.registered.failures.with_label_values(&labels).inc();

@@ -57,7 +57,7 @@ pub struct AdmissionQueue {
     /// The recent requests of crawlers and of people that were turned away.
     turned_away: [RecentCount; 2],
     /// The verified search crawlers that were turned away.
-    refused_search_crawlers: Mutex<BTreeMap<CrawlerIndex, RefusedCrawler>>,
+    refused_search_crawlers: Mutex<BTreeMap<CrawlerIndex, RefusalPeriod>>,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ struct Waiter {
 
 /// The time for which a verified search crawler is turned away.
 #[derive(Debug)]
-struct RefusedCrawler {
+struct RefusalPeriod {
     since: Duration,
     last: Duration,
 }
@@ -439,7 +439,7 @@ impl AdmissionQueue {
             let mut refused_search_crawlers = lock(&self.refused_search_crawlers);
             let known = refused_search_crawlers
                 .entry(crawler)
-                .or_insert(RefusedCrawler {
+                .or_insert(RefusalPeriod {
                     since: now,
                     last: now,
                 });

@@ -13,8 +13,8 @@ use super::outcomes::ServerOutcomes;
 use super::server_state::ServerState;
 use super::tls::{ServerTls, TlsServerConnector};
 use crate::locks::lock;
-use crate::settings::{OriginTimeouts, ServerAddress};
-use crate::telemetry::ServerIndex;
+use crate::settings::{OriginServerAddress, OriginTimeouts};
+use crate::telemetry::ServerId;
 use pingora_core::Result;
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::l4::socket::SocketAddr as Address;
@@ -41,9 +41,9 @@ pub struct OriginState {
 }
 
 /// One server of the settings. It has a [`Server`] for each of its addresses.
-pub struct ServerEntry {
-    pub index: ServerIndex,
-    pub address: ServerAddress,
+pub struct ConfiguredServer {
+    pub index: ServerId,
+    pub address: OriginServerAddress,
     /// Its name in messages.
     pub url: String,
     /// The Host for a request without one.
@@ -62,7 +62,7 @@ pub struct ServerEntry {
 
 /// One address of an origin.
 pub struct Server {
-    pub entry: Arc<ServerEntry>,
+    pub entry: Arc<ConfiguredServer>,
     /// 0.0.0.0:0 for a Unix socket.
     pub address: SocketAddr,
     peer: HttpPeer,
@@ -93,8 +93,8 @@ struct ServerCounters {
 impl Server {
     /// Prepares connections to an address of a server. The path of a Unix socket in the settings
     /// replaces `address`. Sets all timeouts, because Pingora has no defaults (Pingora 0.9.1).
-    pub fn new(entry: Arc<ServerEntry>, address: SocketAddr) -> Server {
-        let ServerAddress {
+    pub fn new(entry: Arc<ConfiguredServer>, address: SocketAddr) -> Server {
+        let OriginServerAddress {
             tls, host, socket, ..
         } = &entry.address;
         // With an empty name, Pingora's rustls connector switches verification off. With an address

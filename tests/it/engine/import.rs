@@ -3,13 +3,13 @@
 
 use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::import::{ImportNote, Imported, import};
+use crawlgate::internals::policy::import::{ImportNote, ImportedPolicy, import};
 use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-fn imported(text: &[u8]) -> Imported {
+fn imported(text: &[u8]) -> ImportedPolicy {
     import(&RobotsFile::parse(text), None, Registry::builtin())
 }
 
@@ -332,7 +332,7 @@ License: /relative.xml
 }
 
 /// What the policy serves about use, for one file of lines of one group.
-fn rendered_again(lines: &str) -> (Vec<String>, Imported) {
+fn rendered_again(lines: &str) -> (Vec<String>, ImportedPolicy) {
     let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
     let imported = imported(text.as_bytes());
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");

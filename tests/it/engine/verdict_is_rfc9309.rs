@@ -4,10 +4,12 @@
 //! the other side.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::internals::policy::origin::{OriginAvailability, OriginRobotsTxt};
-use crawlgate::internals::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crawlgate::internals::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
+use crawlgate::internals::policy::{
+    self, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion,
+};
 use crawlgate::internals::verdict::{
-    CachedVersions, Claimant, Decision, DecisionScratch, HistoryBasis, Identity, Kind,
+    CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Identity, Kind,
     RequestFacts, RequestToJudge, ResponseFacts, Verdict, decide, explain, explain_request,
 };
 use crawlgate::time::Timestamp;
@@ -346,10 +348,10 @@ fn policy() -> impl Strategy<Value = String> {
 }
 
 fn snapshot(text: &str) -> Snapshot {
-    snapshot_with(text, &OriginAvailability::Missing)
+    snapshot_with(text, &OriginRobotsAvailability::Missing)
 }
 
-fn snapshot_with(text: &str, origin: &OriginAvailability) -> Snapshot {
+fn snapshot_with(text: &str, origin: &OriginRobotsAvailability) -> Snapshot {
     let source = SourceFile {
         name: "site.yaml".into(),
         text: text.into(),
@@ -420,7 +422,7 @@ fn merged(policy: &str, origin: &str) -> Snapshot {
     let policy = policy.replace("origin: replace", "origin: merge");
     snapshot_with(
         &policy,
-        &OriginAvailability::Available(Arc::new(OriginRobotsTxt::new(
+        &OriginRobotsAvailability::Available(Arc::new(OriginRobotsTxt::new(
             "https://origin.test/robots.txt",
             origin.as_bytes(),
         ))),
@@ -533,7 +535,7 @@ proptest! {
     #[test]
     fn the_verdict_on_a_merged_site_is_that_of_the_served_bytes(policy in policy(), origin in origin(), asked in questions(), only in any::<bool>()) {
         let snapshot = if only {
-            snapshot_with("robots: { origin: only }\n", &OriginAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", origin.as_bytes()))))
+            snapshot_with("robots: { origin: only }\n", &OriginRobotsAvailability::Available(Arc::new(OriginRobotsTxt::new("origin", origin.as_bytes()))))
         } else {
             merged(&policy, &origin)
         };
@@ -623,7 +625,7 @@ proptest! {
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
             let response = ResponseFacts { status, content_type: Some("text/html"), origin_tags: &[] };
-            let explanation = explain(&snapshot, Registry::builtin(), &facts, HistoryBasis::Unknown, &response);
+            let explanation = explain(&snapshot, Registry::builtin(), &facts, CachedVersionsBasis::Unknown, &response);
             prop_assert_eq!(explanation.verdict, decision.verdict);
             prop_assert_eq!(explanation.kind, decision.kind);
             prop_assert_eq!(explanation.action.kind, decision.action.name());
@@ -645,8 +647,8 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let facts = facts(&user_agent, target);
             let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut DecisionScratch::default()).expect("a site has the host");
-            let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
-            let cached_versions = CachedVersions { versions: &held, cached: 1, basis: HistoryBasis::Observed, was_served: true, ..CachedVersions::default() };
+            let held = [SupersededVersion { parsed: Arc::new(ParsedRobotsVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+            let cached_versions = CachedVersions { versions: &held, cached: 1, basis: CachedVersionsBasis::Observed, was_served: true, ..CachedVersions::default() };
             let decision = decide(&now, registry, &facts, &cached_versions, &mut DecisionScratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
             let expected = match then.kind {
@@ -666,10 +668,10 @@ proptest! {
     fn explain_equals_decide_for_any_cached_versions(policy in policy(), former in policy(), asked in questions(), bits in 0u64..4, flags in any::<[bool; 3]>()) {
         let (snapshot, former) = (snapshot(&policy), snapshot(&former));
         let (site, registry) = (&former.sites()[0].site, Registry::builtin());
-        let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+        let held = [SupersededVersion { parsed: Arc::new(ParsedRobotsVersion::parse(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
-            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, older_until: None, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
+            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, older_until: None, was_served: fetched, has_version_in_force: false, basis: if watched { CachedVersionsBasis::Observed } else { CachedVersionsBasis::Unknown } };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut DecisionScratch::default()).expect("a site has the host");

@@ -6,7 +6,7 @@ use super::transfer::TransferState;
 use super::{OriginConnection, RoundTrip};
 use crate::edge::forwarder::client_side::ClientSide;
 use crate::edge::forwarder::origin_io::client_error;
-use crate::upstreams::{AttemptProgress, ServerRoute};
+use crate::upstreams::{AttemptProgress, OriginConnectionOptions};
 use pingora_core::{ErrorType, Result};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -94,7 +94,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     }
 
     /// Waits for the next server and a place at it. Records in the ticket if there is no server.
-    async fn choose_server(&mut self) -> Result<ServerRoute> {
+    async fn choose_server(&mut self) -> Result<OriginConnectionOptions> {
         let chosen = {
             let wanted = self.ticket.routing_facts(self.may_repeat);
             let mut next = pin!(

@@ -14,7 +14,7 @@ use super::request_buffer::RequestBuffer;
 use super::response_reader::ResponseReader;
 use crate::answers::{Answer, AnswerField};
 use crate::requests::{PendingRecord, ResponseEnd, Ticket};
-use crate::upstreams::{AttemptProgress, Attempts, ServerRoute, failure_status};
+use crate::upstreams::{AttemptProgress, Attempts, OriginConnectionOptions, failure_status};
 use RoundTripOutcome::{Answered, BrokenOff, Whole};
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
@@ -24,7 +24,7 @@ use transfer::TransferState;
 /// A connection to a server of the origin.
 struct OriginConnection {
     stream: Stream,
-    route: ServerRoute,
+    route: OriginConnectionOptions,
     /// Whether it comes from the pool.
     is_reused: bool,
 }

@@ -10,9 +10,9 @@ use super::timeouts::{DueStep, Http2Timeouts, ResetCounter};
 use crate::edge::client_stream::ClientStream;
 use crate::edge::close_log::CloseReason;
 use crate::edge::context::EdgeContext;
-use crate::edge::sent_answer::{SentPart, record_answer};
+use crate::edge::sent_answer::{SentAmount, record_answer};
 use crate::requests::{ClientConnection, OutgoingAnswer, PendingRecord};
-use crate::telemetry::ConnectionGauge;
+use crate::telemetry::ConnectionGaugeGuard;
 use FinishedRequest::{Recorded, Reset, Sent};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -69,9 +69,9 @@ impl UnrecordedResponse {
             UnrecordedResponse::Answer(answer) => record_answer(
                 answer,
                 if has_left {
-                    SentPart::Whole
+                    SentAmount::Whole
                 } else {
-                    SentPart::Partial(0)
+                    SentAmount::Partial(0)
                 },
             ),
             UnrecordedResponse::Response(record) => record.finish(has_left),
@@ -97,7 +97,7 @@ pub struct Http2Session<'e> {
     edge: &'e EdgeContext,
     stop: ShutdownWatch,
     client: Arc<ClientConnection>,
-    gauge: Option<Arc<ConnectionGauge>>,
+    gauge: Option<Arc<ConnectionGaugeGuard>>,
     connection: server::Connection<BatchedIo, Bytes>,
     output: BatchedIo,
     in_flight: FuturesUnordered<RequestFuture<'e>>,
@@ -118,7 +118,7 @@ impl<'e> Http2Session<'e> {
         edge: &'e EdgeContext,
         stop: ShutdownWatch,
         client: Arc<ClientConnection>,
-        gauge: Option<Arc<ConnectionGauge>>,
+        gauge: Option<Arc<ConnectionGaugeGuard>>,
         mut connection: server::Connection<BatchedIo, Bytes>,
         output: BatchedIo,
     ) -> Http2Session<'e> {

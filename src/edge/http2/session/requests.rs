@@ -15,7 +15,7 @@ use crate::edge::http2::head::{
 use crate::edge::http2::pingora_bridge::{BRIDGE_BYTES, PingoraBridge};
 use crate::edge::http2::request_stream::{RequestStream, StreamClosed, discard_body};
 use crate::edge::http2::{STREAM_WINDOW, max_header_list};
-use crate::edge::sent_answer::{SentPart, record_answer, reserve_space};
+use crate::edge::sent_answer::{SentAmount, record_answer, reserve_space};
 use crate::requests::{
     Arrival, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, NextStep, OutgoingAnswer,
     ReceivedRequest, RequestHead, Responder, Ticket,
@@ -91,7 +91,7 @@ impl<'e> Http2Session<'e> {
         let body = answer.answer.body().clone();
         let sending = &mut stream.sending;
         if sending.send_head(head, body.is_empty()).is_err() {
-            return record_answer(answer, SentPart::Nothing);
+            return record_answer(answer, SentAmount::Nothing);
         }
         let is_sent = match body.len() {
             _ if self.output.is_full() => false,
@@ -109,7 +109,7 @@ impl<'e> Http2Session<'e> {
         } else {
             // A reset takes back the head, which h2 has not written yet.
             stream.sending.reset(Reason::ENHANCE_YOUR_CALM);
-            record_answer(answer, SentPart::Nothing);
+            record_answer(answer, SentAmount::Nothing);
         }
     }
 
@@ -372,7 +372,7 @@ async fn send_answer_body(
         tokio::select! { sent = answered => sent, never = rest => never };
     if sent.is_err() {
         let bytes = answer.answer.body().len().saturating_sub(body.len());
-        record_answer(answer, SentPart::Partial(bytes as u64));
+        record_answer(answer, SentAmount::Partial(bytes as u64));
         return FinishedRequest::Recorded;
     }
     FinishedRequest::Sent(stream, Some(UnrecordedResponse::Answer(answer)))

@@ -6,13 +6,13 @@
 //! former certificate stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, PemFiles};
-use super::{ACME_ALPN, AcmeCertificates, TlsError, TlsListener};
+use super::{ACME_ALPN, AcmeCertificates, ListenerTls, TlsError};
 use crate::files::absolute_path;
 use crate::hash::Hash;
 use crate::locks::lock;
 use crate::settings::{CertificateFiles, ListenSettings, TlsSettings};
 use crate::telemetry::{
-    CertificateFault, CertificateProblem, CertificateStatus, Metrics, RefusedRenewal,
+    CertificateFault, CertificateProblem, CertificateStatus, Metrics, RejectedCertificateFiles,
 };
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -52,7 +52,7 @@ struct FileCertificate {
     /// When it last changed, since the start.
     renewed: Option<Timestamp>,
     /// The new files that could not be used, if there are some.
-    refused: Option<RefusedRenewal>,
+    refused: Option<RejectedCertificateFiles>,
 }
 
 /// The certificates from files, by the names in them.
@@ -74,7 +74,7 @@ impl CertificateStore {
     pub fn open(
         listeners: &[ListenSettings],
         acme: impl Fn(&TlsSettings) -> Option<Arc<dyn AcmeCertificates>>,
-    ) -> Result<(CertificateStore, Vec<Option<TlsListener>>), TlsError> {
+    ) -> Result<(CertificateStore, Vec<Option<ListenerTls>>), TlsError> {
         let mut certificates = CertificateStore::default();
         let mut all = Vec::new();
         for listener in listeners {
@@ -87,7 +87,7 @@ impl CertificateStore {
                 certificates.acme = set.acme.clone();
             }
             certificates.sets.push(set.clone());
-            all.push(Some(TlsListener::new(tls, listener.speaks_http2, set)?));
+            all.push(Some(ListenerTls::new(tls, listener.speaks_http2, set)?));
         }
         Ok((certificates, all))
     }
@@ -309,7 +309,7 @@ impl FileCertificate {
             Err(error) => {
                 let until = self.certificate.not_after.to_http_date();
                 tracing::warn!("{error}; the old certificate stays in use, valid until {until}");
-                self.refused = Some(RefusedRenewal {
+                self.refused = Some(RejectedCertificateFiles {
                     at: now,
                     reason: error.to_string(),
                 });
@@ -378,7 +378,7 @@ impl FileCertificate {
             )));
         }
         if let Some(refused) = &self.refused {
-            problems.push(RefusedRenewal.with_message(format!(
+            problems.push(RejectedCertificateFiles.with_message(format!(
                 "{}; the old certificate stays in use, valid until {end}. Fix the files before the next start: \
                  crawlgate uses them as soon as they are right, and does not start without them",
                 refused.reason

@@ -11,7 +11,7 @@ use crate::policy::model::{
     ContentSignal, ContentUsageRule, GroupPolicy, Policy, SignalPlacement, patterns,
 };
 use crate::policy::signal_lines::yes_or_no;
-use crate::policy::site::{License, RobotsVersion, ServedFile, SignalPlan, TdmStatement};
+use crate::policy::site::{CompiledSignals, License, RobotsVersionId, TdmRepFile, TdmStatement};
 use crate::printable::join;
 use crate::robots::{
     ExtensionLine, PathPattern, RobotsDocument, Rule, RuleSet, TargetScratch, without_query,
@@ -195,7 +195,7 @@ fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<PathPattern>> {
 /// Compiles the statements of a policy into headers and tdmrep.json. `document` is the served
 /// robots.txt, whose groups may name licences. Content-Signal is a header only if it is not in
 /// robots.txt.
-pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> SignalPlan {
+pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignals {
     let signals = &policy.robots.signals;
     let headers_only = signals.placement == SignalPlacement::HeadersOnly;
     let of_all = signals
@@ -241,7 +241,7 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> SignalPlan {
         reserved: rule.reserved,
         policy: rule.policy.as_ref().map(|url| url.value.clone()),
     });
-    SignalPlan {
+    CompiledSignals {
         content_signal: signals
             .content_signal
             .as_ref()
@@ -280,7 +280,7 @@ fn named_licenses(lines: &[ExtensionLine]) -> impl Iterator<Item = &str> {
 }
 
 /// The file `/.well-known/tdmrep.json`: one object for each path, in the order of the policy.
-fn tdmrep_file(policy: &Policy) -> ServedFile {
+fn tdmrep_file(policy: &Policy) -> TdmRepFile {
     let mut objects = Vec::new();
     for rule in &policy.tdm {
         for path in patterns_or_whole(&rule.paths) {
@@ -293,8 +293,8 @@ fn tdmrep_file(policy: &Policy) -> ServedFile {
         }
     }
     let body = format!("[\n{}\n]\n", objects.join(",\n"));
-    ServedFile {
-        etag: format!("\"{}\"", RobotsVersion::from_body(body.as_bytes())),
+    TdmRepFile {
+        etag: format!("\"{}\"", RobotsVersionId::from_body(body.as_bytes())),
         body: body.into_bytes().into(),
         cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
     }

@@ -3,7 +3,7 @@
 //! such statement changes what a crawler may fetch.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{OriginAvailability, OriginRobotsTxt};
+use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::site::PathSignals;
 use crate::policy::{Site, compile, compile_with_origin, read};
 use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey, TargetScratch};
@@ -548,7 +548,7 @@ fn origin_licence_of_a_group_is_asked_for() {
         let policy = Arc::new(read("shop", &source).0.expect("good"));
         let file = format!("User-agent: CCBot\nDisallow: /x\n{line}\n");
         let origin = OriginRobotsTxt::new("http://127.0.0.1/robots.txt", file.into_bytes());
-        let origin = OriginAvailability::Available(Arc::new(origin));
+        let origin = OriginRobotsAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
         let group = site.matcher.named_group("CCBot");
@@ -589,7 +589,7 @@ fn origin_licence_is_asked_of_all_crawlers() {
         let file = "License: /not.whole\nLicense: https://a.example/site.xml\nUser-agent: *\nDisallow: /x\n\n\
                     User-agent: CCBot\nDisallow: /y\nLicense: https://a.example/cc.xml\n";
         let origin = OriginRobotsTxt::new("http://127.0.0.1/robots.txt", file.as_bytes().to_vec());
-        let origin = OriginAvailability::Available(Arc::new(origin));
+        let origin = OriginRobotsAvailability::Available(Arc::new(origin));
         let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
             .expect("compiles");
         let group = site.matcher.named_group(agent);

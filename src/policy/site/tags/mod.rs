@@ -1,4 +1,4 @@
-//! [`TagPlan`]: the compiled `indexing` rules of a policy, which add X-Robots-Tag lines (such as
+//! [`TagRules`]: the compiled `indexing` rules of a policy, which add X-Robots-Tag lines (such as
 //! `noindex`) to responses. The path of a request selects the rules that can match
 //! ([`SelectedRules`]). When the origin has answered, the status and the media type of the response
 //! decide which of these rules match, and so which lines are sent ([`TagLines`]).
@@ -20,7 +20,7 @@ const MAX_COMBINATIONS: usize = 1_024;
 
 /// The compiled `indexing` rules of a site.
 #[derive(Debug, Default)]
-pub struct TagPlan {
+pub struct TagRules {
     rules: Vec<TagRule>,
     /// The patterns of all rules, indexed. `owners` has the rule of each pattern.
     patterns: RuleSet,
@@ -138,8 +138,8 @@ impl TagConditions {
     }
 }
 
-impl TagPlan {
-    pub fn new(mut rules: Vec<TagRule>) -> TagPlan {
+impl TagRules {
+    pub fn new(mut rules: Vec<TagRule>) -> TagRules {
         // No policy is large enough for so many.
         rules.truncate(usize::from(u16::MAX));
         let has_path_regex = rules.iter().any(|rule| {
@@ -162,7 +162,7 @@ impl TagPlan {
             }
         }
 
-        TagPlan {
+        TagRules {
             patterns: RuleSet::new(patterns),
             owners: owners.into(),
             without_patterns: without_patterns.into(),
@@ -264,7 +264,7 @@ impl TagPlan {
     }
 
     /// The lines of a response with these selected rules; `None` where no rule matches, on 1xx, and
-    /// where [`hides_tags`](TagPlan::hides_tags) is true. `content_type` may have several types,
+    /// where [`hides_tags`](TagRules::hides_tags) is true. `content_type` may have several types,
     /// joined with commas.
     pub fn tags(
         &self,

@@ -4,8 +4,8 @@
 
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::internals::policy::IncludedFiles;
-use crawlgate::internals::policy::origin::{OriginAvailability, OriginRobotsTxt};
-use crawlgate::internals::verdict::PolicySources;
+use crawlgate::internals::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
+use crawlgate::internals::verdict::PolicyDependencies;
 use crawlgate::internals::yaml::{Node, NodeValue as Yaml, YamlDocument};
 use crawlgate::internals::{policy, settings, verdict};
 use crawlgate::time::Timestamp;
@@ -537,8 +537,8 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 fn effects(document: &Value) -> String {
     let origin = OriginRobotsTxt::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
     let text = source(&document.to_string());
-    let surroundings = PolicySources {
-        origin: &OriginAvailability::Available(origin.into()),
+    let surroundings = PolicyDependencies {
+        origin: &OriginRobotsAvailability::Available(origin.into()),
         files: &IncludedFiles::default(),
     };
     let (site, findings) = verdict::load_site_at(

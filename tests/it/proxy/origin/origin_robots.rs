@@ -6,8 +6,8 @@ use crawlgate::internals::clock::Moment;
 use crawlgate::internals::facts::{Fact, OriginCopy};
 use crawlgate::internals::origin::robots::StoredCopies;
 use crawlgate::internals::policy::SupersededVersion;
-use crawlgate::internals::server::{OriginRobots, known_origins};
-use crawlgate::internals::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crawlgate::internals::server::{OriginRobotsTracker, known_origins};
+use crawlgate::internals::settings::{OriginServerAddress, OriginSettings, OriginTimeouts};
 use crawlgate::internals::sites::{SiteManager, SiteOptions};
 use crawlgate::internals::state::StateStore;
 use crawlgate::time::Timestamp;
@@ -88,7 +88,7 @@ fn at(now: i64) -> Moment {
 /// A site, its copies, and the time. The state directory is closed in order when it is dropped.
 struct World {
     live: Arc<SiteManager>,
-    robots: OriginRobots,
+    robots: OriginRobotsTracker,
     store: StateStore,
     state: PathBuf,
     /// The wall clock.
@@ -124,7 +124,7 @@ impl World {
         let live = SiteManager::start(options, &store, &remembered, Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
         let server =
-            ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
+            OriginServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that a silent origin costs the test little.
         let timeouts = OriginTimeouts {
             read: Duration::from_millis(300),
@@ -134,7 +134,7 @@ impl World {
             timeouts,
             ..OriginSettings::with_servers([server])
         }];
-        let robots = OriginRobots::new(
+        let robots = OriginRobotsTracker::new(
             live.clone(),
             &origins,
             copies,

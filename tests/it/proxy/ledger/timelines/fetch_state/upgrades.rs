@@ -1,4 +1,4 @@
-//! Upgrades in a life: the process before serves a crawler its last robots.txt, and ends or is
+//! UpgradeCoordinator in a life: the process before serves a crawler its last robots.txt, and ends or is
 //! killed.
 
 use super::*;

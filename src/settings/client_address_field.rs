@@ -1,4 +1,4 @@
-//! [`ClientAddress`]: the setting that names the header field in which trusted proxies send the
+//! [`ClientAddressField`]: the setting that names the header field in which trusted proxies send the
 //! address of the client, such as X-Forwarded-For. crawlgate reads only this one field: if it read
 //! two, a client could send the field that the proxy does not set, and fake its address.
 
@@ -9,15 +9,15 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The header field in which trusted proxies send the address of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientAddress(pub HeaderName);
+pub struct ClientAddressField(pub HeaderName);
 
-impl Default for ClientAddress {
-    fn default() -> ClientAddress {
-        ClientAddress(X_FORWARDED_FOR)
+impl Default for ClientAddressField {
+    fn default() -> ClientAddressField {
+        ClientAddressField(X_FORWARDED_FOR)
     }
 }
 
-impl ClientAddress {
+impl ClientAddressField {
     /// Whether it is X-Forwarded-For.
     pub fn is_x_forwarded_for(&self) -> bool {
         self.0 == X_FORWARDED_FOR
@@ -30,7 +30,7 @@ impl ClientAddress {
 }
 
 /// Any name of a header field.
-pub fn decode_client_address(node: NodeReader<'_>) -> Option<ClientAddress> {
+pub fn decode_client_address(node: NodeReader<'_>) -> Option<ClientAddressField> {
     let text = node.text("the name of a field, like x-forwarded-for or cf-connecting-ip")?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {
@@ -41,5 +41,5 @@ pub fn decode_client_address(node: NodeReader<'_>) -> Option<ClientAddress> {
              the field of your proxy",
         );
     }
-    name.map(ClientAddress)
+    name.map(ClientAddressField)
 }

@@ -1,6 +1,6 @@
-//! [`HostHistory`]: the robots.txt versions that a host published earlier, and when. Requests are
+//! [`PublicationHistory`]: the robots.txt versions that a host published earlier, and when. Requests are
 //! judged by these versions, too, because a crawler may still have one of them cached. The module
-//! `publications` computes the histories whenever sites change; [`HostHistories`] finds the history
+//! `publications` computes the histories whenever sites change; [`PublicationHistories`] finds the history
 //! of a host without allocating.
 
 use super::model::HostPattern;
@@ -43,9 +43,9 @@ pub struct PeerPublications {
 
 /// What a host published in the past. Hosts with the same closest pattern share a history.
 #[derive(Clone, Debug, Default)]
-pub struct HostHistory {
+pub struct PublicationHistory {
     /// The versions published before the one in force: each once, the last superseded first, at
-    /// most [`HostHistory::MAX_SUPERSEDED`].
+    /// most [`PublicationHistory::MAX_SUPERSEDED`].
     pub superseded: Vec<SupersededVersion>,
     /// When the last version with rules that are no longer known was superseded. It may have
     /// allowed anything.
@@ -72,23 +72,23 @@ pub struct HostHistory {
     pub peers: PeerPublications,
 }
 
-impl HostHistory {
+impl PublicationHistory {
     /// The most superseded versions of a host: sets of them are the bits of a `u64`.
     pub const MAX_SUPERSEDED: usize = 64;
 
     /// The history of a host that published nothing before `since`.
-    pub fn new(since: Timestamp) -> HostHistory {
-        HostHistory {
+    pub fn new(since: Timestamp) -> PublicationHistory {
+        PublicationHistory {
             since,
             on_site_since: since,
             has_unique_date: true,
             identity_epoch: since,
-            ..HostHistory::default()
+            ..PublicationHistory::default()
         }
     }
 
     /// The history of an unknown host.
-    pub fn empty() -> &'static HostHistory {
+    pub fn empty() -> &'static PublicationHistory {
         &EMPTY_HISTORY
     }
 
@@ -118,7 +118,7 @@ impl HostHistory {
     }
 
     /// Until when a copy that was received at `served` may be used, as known at `now`: the reverse
-    /// of [`cached_since`](HostHistory::cached_since). A later 503, or one that continues, moves it
+    /// of [`cached_since`](PublicationHistory::cached_since). A later 503, or one that continues, moves it
     /// later.
     pub fn cached_until(&self, window: Duration, served: Timestamp, now: Timestamp) -> Timestamp {
         let after = |moment: Timestamp| {
@@ -158,38 +158,41 @@ pub(crate) fn minus(moment: Timestamp, by: Duration) -> Timestamp {
 
 /// The histories of all hosts, one for each host pattern. Equal histories are shared.
 #[derive(Clone, Debug, Default)]
-pub struct HostHistories {
+pub struct PublicationHistories {
     index: HostIndex,
-    histories: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
+    histories: Vec<(Option<HostPattern>, Arc<PublicationHistory>)>,
 }
 
-static EMPTY_HISTORY: LazyLock<HostHistory> = LazyLock::new(|| HostHistory::new(Timestamp(0)));
+static EMPTY_HISTORY: LazyLock<PublicationHistory> =
+    LazyLock::new(|| PublicationHistory::new(Timestamp(0)));
 
-impl HostHistories {
+impl PublicationHistories {
     /// Indexes histories by their patterns; `None` stands for every other host.
-    pub fn new(histories: Vec<(Option<HostPattern>, Arc<HostHistory>)>) -> HostHistories {
-        HostHistories {
+    pub fn new(
+        histories: Vec<(Option<HostPattern>, Arc<PublicationHistory>)>,
+    ) -> PublicationHistories {
+        PublicationHistories {
             index: HostIndex::new(histories.iter().map(|(pattern, _)| pattern)),
             histories,
         }
     }
 
-    /// The history for a `Host` field value; [`HostHistory::empty`] where no pattern matches.
-    pub fn get(&self, host: &[u8]) -> &HostHistory {
+    /// The history for a `Host` field value; [`PublicationHistory::empty`] where no pattern matches.
+    pub fn get(&self, host: &[u8]) -> &PublicationHistory {
         self.find(host)
-            .map_or(HostHistory::empty(), |(_, history)| history)
+            .map_or(PublicationHistory::empty(), |(_, history)| history)
     }
 
     /// The history for a `Host` field value, and the index of its pattern in
-    /// [`HostHistories::iter`]. `None` where no pattern matches.
-    pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
+    /// [`PublicationHistories::iter`]. `None` where no pattern matches.
+    pub fn find(&self, host: &[u8]) -> Option<(usize, &PublicationHistory)> {
         let place = self.index.find(host)?;
         let (_, history) = self.histories.get(place)?;
         Some((place, history))
     }
 
     /// Each pattern with its history; `None` stands for every other host.
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<PublicationHistory>)> {
         self.histories
             .iter()
             .map(|(pattern, history)| (pattern.as_ref(), history))

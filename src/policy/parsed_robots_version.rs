@@ -1,8 +1,10 @@
-//! [`ParsedVersion`]: an earlier robots.txt, parsed so that requests can be judged by it while
+//! [`ParsedRobotsVersion`]: an earlier robots.txt, parsed so that requests can be judged by it while
 //! crawlers may still have it cached. Only the bytes of the file are needed for that, and not the
 //! policy that it was compiled from.
 
-use super::site::{GroupBinding, RobotsVersion, crawler_names, find_binding, unregistered_tokens};
+use super::site::{
+    GroupBinding, RobotsVersionId, crawler_names, find_binding, unregistered_tokens,
+};
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers};
 use crate::robots::{
     AgentLine, Dialect, DialectRules, FileGroup, GroupMatcher, RobotsDocument, RobotsFile,
@@ -14,9 +16,9 @@ use std::time::Duration;
 
 /// A robots.txt that is ready for verdicts.
 #[derive(Debug)]
-pub struct ParsedVersion {
+pub struct ParsedRobotsVersion {
     /// Its id.
-    pub version: RobotsVersion,
+    pub version: RobotsVersionId,
     /// Its bytes.
     pub body: Arc<[u8]>,
     /// Its groups as RFC 9309 reads them.
@@ -30,10 +32,10 @@ pub struct ParsedVersion {
     pub tokens: SiteMarkers,
 }
 
-impl ParsedVersion {
+impl ParsedRobotsVersion {
     /// Parses a file as RFC 9309 says and as Google's library does.
-    pub fn parse(body: Arc<[u8]>, registry: &Registry) -> ParsedVersion {
-        let version = RobotsVersion::from_body(&body);
+    pub fn parse(body: Arc<[u8]>, registry: &Registry) -> ParsedRobotsVersion {
+        let version = RobotsVersionId::from_body(&body);
         let file = RobotsFile::parse(body.clone());
         let reading = DialectRules::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let document = RobotsDocument {
@@ -52,7 +54,7 @@ impl ParsedVersion {
             .map(|group| group.crawl_delay)
             .collect();
         let google = google_matcher(&file, &reading, registry);
-        ParsedVersion {
+        ParsedRobotsVersion {
             version,
             body,
             matcher: GroupMatcher::new(&document),
@@ -73,7 +75,7 @@ impl ParsedVersion {
     }
 
     /// The group that binds a claim. [`Claim::PolicyToken`] is an index of
-    /// [`ParsedVersion::tokens`].
+    /// [`ParsedRobotsVersion::tokens`].
     pub fn binding(
         &self,
         registry: &Registry,

@@ -1,4 +1,4 @@
-//! [`PassReason`]: why crawlgate lets a request pass although it breaks the rules, for example
+//! [`UnenforcedReason`]: why crawlgate lets a request pass although it breaks the rules, for example
 //! because the policy only observes. [`enforce_token_line`] and [`ENFORCE_ALL_LINE`] are lines that
 //! a site owner can add to a policy, so that unknown bots are blocked.
 
@@ -11,7 +11,7 @@ use strum::IntoStaticStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum PassReason {
+pub enum UnenforcedReason {
     /// The mode of the crawler is `observe`.
     Mode,
     /// No line of the policy names the bot, and neither does the registry, or not with a purpose.
@@ -20,17 +20,17 @@ pub enum PassReason {
     Unverified,
 }
 
-named!(PassReason);
+named!(UnenforcedReason);
 
-impl PassReason {
+impl UnenforcedReason {
     /// Why a request with this decision passes; `None` if `mode: enforce` would let it pass too.
-    pub fn from_decision(decision: &Decision, site: &Site) -> Option<PassReason> {
+    pub fn from_decision(decision: &Decision, site: &Site) -> Option<UnenforcedReason> {
         decision.would?;
         let rules = site.crawler_rules(decision.claim);
         Some(match (rules.unlisted, rules.mode) {
-            (true, _) => PassReason::Unlisted,
-            (false, EnforcementMode::Enforce) => PassReason::Unverified,
-            (false, EnforcementMode::Off | EnforcementMode::Observe) => PassReason::Mode,
+            (true, _) => UnenforcedReason::Unlisted,
+            (false, EnforcementMode::Enforce) => UnenforcedReason::Unverified,
+            (false, EnforcementMode::Off | EnforcementMode::Observe) => UnenforcedReason::Mode,
         })
     }
 }

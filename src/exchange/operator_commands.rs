@@ -1,4 +1,4 @@
-//! [`OperatorOrders`] keeps the orders that operators gave at any of the crawlgate instances that
+//! [`OperatorCommands`] keeps the orders that operators gave at any of the crawlgate instances that
 //! share a store. An order pauses a site, ends its pause, or releases the clients of an IP network
 //! that are marked for breaking the rules. For each site, and for each network, only the latest
 //! order counts. If two orders have the same time, every instance chooses the same one, by
@@ -20,18 +20,18 @@ const ROUNDING: i64 = 2;
 
 /// The latest order for each site and network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OperatorOrders(BTreeMap<FactKey, OperatorOrder>);
+pub struct OperatorCommands(BTreeMap<FactKey, OperatorCommand>);
 
 /// An order: its time, and its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct OperatorOrder {
+struct OperatorCommand {
     at: i64,
     key: String,
     /// The network of a release.
     released: Option<IpNet>,
 }
 
-impl OperatorOrders {
+impl OperatorCommands {
     /// Adds an order, if it is later than the known one of its site or network, or has the same
     /// time and is greater. Returns whether it was added. Ignores other facts. Beyond 8,192 orders
     /// the oldest is removed, which may be this one.
@@ -41,7 +41,7 @@ impl OperatorOrders {
             AnyFact::PauseRecord(_) => None,
             _ => return false,
         };
-        let new = OperatorOrder {
+        let new = OperatorCommand {
             at: shared.at,
             key: shared.key.clone(),
             released,

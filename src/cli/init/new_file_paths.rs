@@ -1,4 +1,4 @@
-//! [`NewFiles`]: the files that the command `init` writes: the policy, the robots.txt that the site
+//! [`NewFilePaths`]: the files that the command `init` writes: the policy, the robots.txt that the site
 //! served before, and the settings if there are none yet. No existing file is overwritten.
 
 use crate::cli::server_flags::load_settings_alone;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The paths of the files.
-pub struct NewFiles {
+pub struct NewFilePaths {
     /// The policy directory.
     pub policies: PathBuf,
     pub policy: PathBuf,
@@ -19,9 +19,9 @@ pub struct NewFiles {
     pub is_second_site: bool,
 }
 
-impl NewFiles {
+impl NewFilePaths {
     /// The files of a site in a directory. Fails if its settings have mistakes.
-    pub fn new(directory: &Path, site: &str) -> Result<NewFiles> {
+    pub fn new(directory: &Path, site: &str) -> Result<NewFilePaths> {
         let directory = if directory == Path::new(".") {
             Path::new("")
         } else {
@@ -35,7 +35,7 @@ impl NewFiles {
         } else {
             (directory.join("policies"), "before.txt".to_owned())
         };
-        Ok(NewFiles {
+        Ok(NewFilePaths {
             policy: policies.join(format!("{site}.yaml")),
             before: policies.join(before),
             settings,
