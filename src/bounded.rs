@@ -1,6 +1,7 @@
 //! [`BoundedTable`]: a hash table with a maximum number of entries, for what crawlgate remembers
 //! about single crawlers and client addresses. The table is split into shards with a lock each.
-//! When a shard is full, expired entries are removed first, then those that expire soonest.
+//! When a shard is full, it removes expired entries first, and then the entries that expire
+//! soonest.
 
 use crate::locks::lock;
 use ahash::RandomState;

@@ -1,7 +1,7 @@
 //! DNS look-ups. [`DnsResolver`] finds the records that verify a crawler's IP address. A timeout,
-//! SERVFAIL or REFUSED says nothing about the crawler; the result is [`DnsAnswer::Failed`].
-//! [`resolve_host`] finds a server's address as other programs do, also in `/etc/hosts`. Nothing is
-//! cached here, so each answer is fresh.
+//! SERVFAIL or REFUSED says nothing about the crawler, so it gives [`DnsAnswer::Failed`].
+//! [`resolve_host`] finds the addresses of a server; like other programs, it also reads
+//! `/etc/hosts`. This module caches nothing.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,

@@ -1,6 +1,7 @@
-//! HTTP downloads with limits for time and size, by the crate ureq. They block the calling thread.
-//! [`client_config`] starts the configuration of an HTTP client, and [`with_validators`] makes a
-//! request conditional. [`header_text`] and [`read_body`] read the response.
+//! Functions for HTTP downloads with limits for time and size, by the crate ureq. A download blocks
+//! the calling thread. [`client_config`] starts the configuration of an HTTP client, and
+//! [`with_validators`] makes a request conditional, so that an unchanged file is not sent again.
+//! [`header_text`] and [`read_body`] read the response.
 
 use crate::heads::OWN_USER_AGENT;
 use std::io::{self, Read};

@@ -1,6 +1,6 @@
 //! [`Engine`]: one policy, compiled to judge HTTP requests. It is the library's interface for
-//! programs that do not run the proxy but judge each [`Request`] themselves. It reads no clock and
-//! no file, and keeps no state between requests.
+//! programs that judge each [`Request`] themselves, without the proxy. The engine reads no clock
+//! and no file, and keeps no state between requests.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};

@@ -1,6 +1,6 @@
-//! [`Scheduler`]: runs background jobs when they are due. One thread waits for the next job, and
-//! each run has a thread of its own, so that a slow job delays no other one. The function of a job
-//! returns the time until its next run; a [`JobWaker`] starts the job at once.
+//! [`Scheduler`]: runs background jobs when they are due. One thread waits for the next job that is
+//! due. Each run has a thread of its own, so that a slow job delays no other job. The function of a
+//! job returns the time until its next run. A [`JobWaker`] makes its job due at once.
 
 use crate::locks::lock;
 use crate::threads::spawn;

@@ -1,6 +1,6 @@
 //! [`OrderAttempt`]: one attempt to get or renew the TLS certificate of one host by ACME.
 //! [`OrderAttempt::run`] asks the certificate authority when to renew, and orders a certificate if
-//! one is due. Each order, certificate and failure is written to disk before crawlgate acts on it.
+//! one is due. Each order, certificate and failure is written to disk before the attempt goes on.
 //! So after a restart or an upgrade, the new process can continue the order.
 
 use super::authority::AuthorityClient;

@@ -1,7 +1,7 @@
 //! [`AuthorityClient`]: the HTTP client by which the crate instant-acme talks to a certificate
 //! authority. Responses are limited in size and time, every URL must be https, and redirects are
-//! not followed. The client keeps the `Retry-After` of a failed request, because instant-acme does
-//! not pass it on.
+//! not followed. The client remembers the `Retry-After` of a failed request, because instant-acme
+//! does not report this field.
 
 use super::failure::one_line_excerpt;
 use crate::download::{client_config, read_body};

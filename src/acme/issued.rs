@@ -1,7 +1,7 @@
-//! [`IssuedCertificates`]: for each host, the certificate from the certificate authority that is in
-//! use, and the answers to the authority's open ACME challenges. Attempts to order a certificate
-//! write both; TLS handshakes and the authority's requests read them. A handshake finds its
-//! certificate without taking a lock.
+//! [`IssuedCertificates`]: the certificates that crawlgate has ordered by ACME and now uses, one
+//! for each host. It also has the answers to open ACME challenges. Attempts to order a certificate
+//! add certificates and answers. TLS handshakes read the certificates without a lock; the
+//! certificate authority requests the answers.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;

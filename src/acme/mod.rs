@@ -1,6 +1,6 @@
 //! Automatic TLS certificates by ACME (RFC 8555). [`AcmeScheduler`] gets certificates from a
-//! certificate authority and renews them. [`IssuedCertificates`] has the certificates in use and
-//! the answers to open challenges, for TLS handshakes and requests.
+//! certificate authority and renews them. [`IssuedCertificates`] has the certificates in use, and
+//! the answers to the authority's open challenges.
 //!
 //! Each host has its own order, so that one bad name does not fail the others. A host is in one of
 //! these states:
@@ -15,9 +15,9 @@
 //!   certificate's lifetime, or in the window that the authority suggests (RFC 9773).
 //!
 //! In an upgrade a new process takes over from the running one. The running process stops its
-//! attempts ([`AcmeScheduler::hand_over`]) and passes the answers to open challenges, which both
-//! processes then give. The new process continues the stored orders once the other one accepts no
-//! more connections.
+//! attempts ([`AcmeScheduler::hand_over`]), and tells the new process the answers to open
+//! challenges. Then both processes can answer the authority. The new process continues the stored
+//! orders once the old process accepts no more connections.
 
 mod attempt;
 mod authority;

@@ -1,12 +1,12 @@
 //! [`ReachCheck`] checks that a host's DNS leads to this crawlgate, before a certificate for the
-//! host is ordered. It connects to each address of the host as the certificate authority will for a
-//! challenge: it requests a file with a random name (HTTP challenge), or makes a TLS handshake
-//! (TLS-ALPN challenge).
+//! host is ordered. For each kind of ACME challenge, it connects to each address of the host as the
+//! certificate authority will. It requests a file with a random name (HTTP challenge), or makes a
+//! TLS handshake (TLS-ALPN challenge).
 //!
-//! If an address leads to another server, crawlgate does not use this kind of challenge: the order
-//! could fail, and authorities limit failed orders. If no kind is left, crawlgate orders nothing.
-//! An address that does not answer at all prevents no order: the network may block crawlgate but
-//! not the authority.
+//! If another server answers at an address, crawlgate does not use the kind of challenge that was
+//! tried there: the order could fail, and authorities limit failed orders. If no kind is left,
+//! crawlgate orders nothing. If an address gives no answer, crawlgate orders all the same, because
+//! the authority may reach an address that crawlgate cannot reach.
 
 use super::failure::{OrderError, one_line_excerpt};
 use super::issued::IssuedCertificates;

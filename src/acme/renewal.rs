@@ -1,8 +1,10 @@
 //! [`renewal_time`] computes when to renew a TLS certificate: in the window that the certificate
-//! authority suggests (RFC 9773), or else after two thirds of its lifetime, and never later than
-//! nine tenths. A new certificate is not renewed in its first day, or in the first twentieth of its
-//! lifetime if that is shorter: authorities limit how often they issue the same certificate.
-//! [`should_ask_suggestion`] says whether to ask the authority for a suggestion now.
+//! authority suggests (RFC 9773), or without a suggestion after two thirds of the certificate's
+//! lifetime. Whatever the authority suggests, the certificate is renewed at the latest after nine
+//! tenths of its lifetime. A certificate that crawlgate has just obtained is kept for at least one
+//! day, or for a twentieth of its lifetime if that is shorter: authorities limit how often they
+//! issue the same certificate. [`should_ask_suggestion`] says whether to ask the authority for a
+//! new suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::RenewalSuggestion;

@@ -1,7 +1,7 @@
 //! [`AcmeScheduler`] starts the attempts to get and to renew TLS certificates. Its thread checks
-//! every second which hosts need one. At most [`MAX_ATTEMPTS`] attempts run at once; hosts whose
-//! last attempt did not fail come first. During an upgrade, while a new process takes over, no
-//! attempt runs.
+//! every second which hosts need a certificate. At most [`MAX_ATTEMPTS`] attempts run at once; a
+//! host whose last attempt failed comes after the others. No attempt runs during an upgrade (while
+//! a new process takes over).
 
 use super::attempt::{AcmeContext, AttemptOutcome, FinishedAttempt, OrderAttempt};
 use super::authority::AuthorityClient;

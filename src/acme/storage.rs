@@ -1,6 +1,7 @@
-//! [`AcmeStorage`]: the files about one certificate authority in the state directory: the ACME
-//! account, and the certificate and progress of each host. Only their owner may read these files.
-//! Each file is replaced as a whole, so that a crash leaves the old file or the new one.
+//! [`AcmeStorage`] reads and writes what crawlgate keeps on disk about one certificate authority:
+//! the ACME account, and for each host the certificate and the state of its order. Only the user
+//! that runs crawlgate may read the files. A file is always replaced as a whole, so that a crash
+//! leaves either the old file or the new one.
 
 use super::certificate::IssuedCertificate;
 use super::failure::StorageError;

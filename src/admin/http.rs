@@ -1,9 +1,11 @@
 //! [`AdminApp`]: the HTTP application of the read-only admin listener, with the dashboard,
-//! `/metrics`, `/healthz`, `/readyz` and the read API. By DNS rebinding, a foreign web page could
-//! read the responses through an operator's browser, but its requests have the page's own domain as
-//! Host. So a request is answered only if its Host is an IP address, `localhost` or a name without
-//! a dot. `/healthz` and `/readyz` reveal nothing, so they are also answered without a Host, which
-//! health checks over HTTP/1.0 do not send.
+//! `/metrics`, `/healthz`, `/readyz` and the read API (JSON).
+//!
+//! A request is answered only if its Host is an IP address, `localhost` or a name without a dot.
+//! This stops DNS rebinding, by which a foreign web page could read the responses through an
+//! operator's browser: such a request has the page's own domain as Host. `/healthz` and `/readyz`
+//! reveal nothing, so they are answered with any Host or none. Health checks over HTTP/1.0 send
+//! none.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{QueryError, QueryParameters};

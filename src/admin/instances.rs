@@ -1,6 +1,6 @@
-//! The state of the store (Redis or Valkey) that several crawlgate instances share, and of the
-//! other instances, for operators. [`StoreMonitor`] collects it in a [`StoreStatus`], with a
-//! message for each problem.
+//! Shows operators the state of the store (Redis or Valkey) that several crawlgate instances share,
+//! and the state of the other instances. [`StoreMonitor`] reads these states, and returns a
+//! [`StoreStatus`]. [`StoreStatus::problems`] makes a message for each problem.
 
 use super::problem::{Problem, ProblemKind};
 use crate::peers::{

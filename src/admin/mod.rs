@@ -1,7 +1,8 @@
 //! Shows and controls a running crawlgate: the read-only HTTP listener ([`AdminApp`]) with
-//! dashboard, metrics and read API, and the control socket of the command line ([`control`]). Both
-//! do their work through [`Operations`], which the server also calls on SIGHUP and when files
-//! change. The module `status` collects the problems that need attention.
+//! dashboard, metrics and a JSON API, and the control socket of the command line ([`control`]). The
+//! listener and the socket do their work through [`Operations`]. The server calls [`Operations`] as
+//! well, on SIGHUP and when files change. The module `status` collects the problems that need
+//! attention.
 
 pub mod control;
 pub mod dashboard;

@@ -1,6 +1,7 @@
 //! [`Operations`]: what an operator can do with the running crawlgate, such as status, reload,
 //! pause, resume and explain. The control socket, the admin listener and the module `server` call
-//! it. Operations log what they change and update the metrics.
+//! these methods. A method that changes something writes the change to the log, and updates the
+//! metrics.
 
 use super::instances::StoreMonitor;
 use super::problem::{Problem, ProblemKind};

@@ -1,6 +1,6 @@
 //! [`Problem`]: something about the running crawlgate that needs the operator's attention, such as
-//! a rejected policy file. The status, the dashboard's page of health and the metrics show all
-//! problems.
+//! a rejected policy file. The command `status`, the dashboard's page of health and the metrics
+//! show all problems.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
-//! [`QueryParameters`]: the URL query of a request to the read API or the dashboard. Unknown
-//! parameters and values are errors: if crawlgate ignored them, the response would answer another
-//! question and mislead. [`QueryError`] lists all mistakes of a query at once.
+//! [`QueryParameters`]: the URL query of a request to the admin listener's JSON API or dashboard.
+//! Unknown parameters and values are errors: if crawlgate ignored them, the response would answer
+//! another question than the one asked. [`QueryError`] lists all mistakes of a query at once.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! [`InstanceStatus`]: the state of the running crawlgate, as the command `status`, the read API,
-//! the dashboard's page of health and the metrics show it. This file also finds each [`Problem`]
-//! that needs attention.
+//! [`InstanceStatus`]: the state of the running crawlgate. The command `status`, the JSON API, the
+//! dashboard's page of health and the metrics show this state. The module also finds each
+//! [`Problem`] that needs the operator's attention.
 
 use super::instances::StoreStatus;
 use super::problem::{Problem, ProblemKind};

@@ -1,6 +1,6 @@
-//! [`list_violations`] answers `/api/violations` of the read API: the latest requests that broke
-//! the rules. A name of an unknown site or crawler in the query is an error, because an empty
-//! response would look like good news.
+//! [`list_violations`] answers requests for `/api/violations` on the admin listener: it lists the
+//! latest requests that broke the rules. If the query names an unknown site or crawler, the
+//! response is an error, because an empty list would look like good news.
 
 use super::Operations;
 use super::query::{QueryError, QueryMistake, QueryParameters};

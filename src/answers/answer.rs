@@ -1,6 +1,6 @@
 //! [`Answer`]: a complete HTTP response that crawlgate makes itself, instead of forwarding the
-//! request. The status and header lines are kept in two forms: as bytes for HTTP/1.1, and as fields
-//! for other versions of HTTP. Clones share both.
+//! request. An answer keeps its status and header lines in two forms: as bytes for HTTP/1.1, and as
+//! fields for other versions of HTTP. A clone shares these bytes and fields, so it is cheap.
 
 use super::field::AnswerField;
 use crate::heads::tag_values;

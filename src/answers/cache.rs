@@ -1,7 +1,7 @@
-//! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches answers
-//! that are needed again: the files of each site (such as robots.txt), pauses and blocks. All
-//! cached answers belong to one [`Snapshot`] of the policies; the first request that was judged by
-//! a newer one clears the cache.
+//! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches three
+//! kinds of answers: the files of each site (such as robots.txt), the 503 of a pause, and blocks.
+//! All cached answers belong to one [`Snapshot`] (all policies as they were compiled at one time).
+//! When a request was judged by a newer snapshot, the cache is cleared.
 
 use super::answer::Answer;
 use super::conditional::{is_not_modified, matches_etag};

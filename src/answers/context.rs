@@ -1,6 +1,6 @@
 //! What crawlgate needs to make the answer to an HTTP request: [`AnswerContext`] has the decision
-//! about the request, and the compiled policies by which it was made. [`RequestToAnswer`] has the
-//! method and the header fields of the request.
+//! about the request, and the compiled policies that led to this decision. [`RequestToAnswer`] has
+//! the method and the header fields of the request.
 
 use crate::crawlers::Registry;
 use crate::policy::{SiteEntry, Snapshot};

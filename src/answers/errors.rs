@@ -1,7 +1,8 @@
 //! HTTP responses that do not depend on a site's rules. [`rejection_answer`] rejects a request that
-//! crawlgate cannot serve, [`challenge_answer`] answers a certificate authority, and
-//! [`redirect_answer`] sends a client to https. [`origin_failure`], [`origin_full`] and
-//! [`no_origin_answer`] are sent when the origin gives no response.
+//! crawlgate cannot serve, such as a malformed one. [`challenge_answer`] answers the ACME challenge
+//! of a certificate authority. [`redirect_answer`] sends a client from http to https.
+//! [`origin_failure`], [`origin_full`] and [`no_origin_answer`] answer a request for which the
+//! origin gives no response.
 
 use super::answer::Answer;
 use super::context::RequestToAnswer;

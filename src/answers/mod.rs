@@ -1,7 +1,8 @@
-//! The HTTP responses that crawlgate makes itself: robots.txt, blocks, slow-downs, pauses, demands
-//! for a licence, tdmrep.json, errors. [`AnswerCache`] turns the decision about a request into a
-//! complete [`Answer`]. Another reverse proxy can ask crawlgate whether a request may pass;
-//! functions such as [`nginx_refusal`] adapt the answer to this proxy.
+//! The HTTP responses that crawlgate makes itself: robots.txt and tdmrep.json (rights for text and
+//! data mining), responses in place of a page (blocks, slow-downs, pauses, demands for a licence),
+//! and errors. [`AnswerCache`] turns the decision about a request into a complete [`Answer`].
+//! Another reverse proxy can ask crawlgate whether a request may pass. Functions such as
+//! [`nginx_refusal`] then bring the answer into a form that the other proxy understands.
 
 mod answer;
 mod cache;

@@ -1,7 +1,7 @@
 //! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names
 //! a log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
 //! line. Logs may be compressed with gzip or zstd, which is detected by their first bytes.
-//! [`sort_by_time`] sorts logs by the time of their first request, whatever their names are.
+//! [`sort_by_time`] sorts logs by the time of their first request, not by name.
 
 use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};
 use crate::time::Timestamp;

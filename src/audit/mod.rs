@@ -1,9 +1,8 @@
 //! Judges access logs for `crawlgate audit`: which crawlers fetched URLs that robots.txt
 //! disallowed, and which requests crawlgate would have blocked. [`audit_logs`] judges the requests
 //! in [`LogInput`]s by [`AuditRules`], on several cores, and returns a
-//! [`Report`](crate::report::Report). Memory does not grow with the number of lines: lists of the
-//! most frequent entries are bounded ([`TopKSketch`](crate::sketch::TopKSketch)), and caches are
-//! emptied when they are full.
+//! [`Report`](crate::report::Report). Memory stays bounded for a log of any length, because lists
+//! ([`TopKSketch`](crate::sketch::TopKSketch)) and caches have a maximum size.
 
 mod input;
 mod pool;

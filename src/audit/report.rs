@@ -1,7 +1,7 @@
 //! [`build_report`] makes the [`Report`] of an audit from the merged counts of all worker threads.
-//! A request that only an older robots.txt allows does not count as a violation as long as the
-//! crawler may still use that robots.txt. Whether this time is over is decided as of the end of the
-//! log, not as of today.
+//! A crawler may use a cached copy of an older robots.txt for some time. Until that time has
+//! passed, a request that the older robots.txt allows does not count as a violation. What counts is
+//! whether that time has passed at the end of the log, not today.
 
 use super::input::LogInput;
 use super::rules::AuditRules;

@@ -1,10 +1,10 @@
-//! [`AuditTally`]: the counts of one worker thread of an audit, with an [`RequestTally`] for each
-//! crawler and identity (verified, unverified, or suspected impostor). At the end, the tallies of
-//! all workers are merged.
+//! [`AuditTally`]: what one worker thread of an audit has counted. It has a [`RequestTally`] for
+//! each crawler and each identity (verified, unverified, or suspected impostor). At the end of the
+//! audit, the tallies of all workers are merged.
 //!
-//! Some requests are in doubt until a certain time, because the crawler may still use an older
-//! robots.txt. Whether that time is over is known only at the end of the log. Until then
-//! [`UnsettledCounts`] keeps these requests apart.
+//! A crawler may use a cached copy of an older robots.txt for some time. A request that only the
+//! older robots.txt allows becomes a violation if the log goes on beyond that time. While a log is
+//! read, its end is not known, so [`UnsettledCounts`] counts these requests separately.
 
 use crate::logs::UnreadableReason;
 use crate::record::{CountedAction, RequestCounts, printable_path};

@@ -1,8 +1,9 @@
-//! [`AuditWorker`]: the work of one thread of an audit: it parses log lines, judges each request,
-//! and counts it. A client that claims to be a crawler is verified if its address is in the IP
-//! networks that the crawler's operator publishes ([`PublishedNetworks`]). Otherwise the client is
-//! at most a suspected impostor: an audit does not ask reverse DNS, and the published networks may
-//! have changed since the log was written.
+//! [`AuditWorker`] does the work of one thread of an audit: it parses log lines, judges the
+//! requests, and counts them. A client that claims to be a crawler is verified if its address is in
+//! the IP networks that the crawler's operator publishes ([`PublishedNetworks`]), or in networks
+//! that the policy names. A client from elsewhere may be a suspected impostor, but is never called
+//! a proven one. An audit does not use reverse DNS, and the published networks may have changed
+//! since the log was written.
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};

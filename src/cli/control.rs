@@ -1,7 +1,8 @@
 //! The command-line flags that tell a command where to find crawlgate. [`ControlFlag`]
-//! (`--control`) names the control socket of the running process, and sends requests there.
-//! [`StateFlag`] (`--state`) names the state directory. Without its flag, a command takes the
-//! socket or the directory from the settings file, which [`ConfigFlag`] (`--config`) names.
+//! (`--control`) names the control socket of the running process; its methods send requests there.
+//! [`StateFlag`] (`--state`) names the state directory. If one of these flags is not given, the
+//! value comes from the settings file that [`ConfigFlag`] (`--config`) names. Without a settings
+//! file, the command uses the default path.
 
 use super::shell_words::shell_quote;
 use super::{Failure, Result, default_paths, server_flags};

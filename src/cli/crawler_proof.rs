@@ -1,7 +1,8 @@
-//! The flags of the command `crawlers` that verify crawlers. [`verify_address`] (`--verify`) checks
-//! whether an IP address belongs to a crawler, with the same lists and DNS queries as the server,
-//! and shows each step. [`update_lists`] (`--update`) makes the running crawlgate fetch the lists
-//! of networks that operators publish for their crawlers.
+//! Two flags of the command `crawlers`, about the verification of crawlers. [`verify_address`]
+//! (`--verify`) checks whether an IP address belongs to a crawler, with the same network lists and
+//! DNS queries as the server, and shows the result of each list and query. [`update_lists`]
+//! (`--update`) makes the running crawlgate fetch the lists of networks that operators publish for
+//! their crawlers.
 
 use super::control::{ConfigFlag, ControlFlag};
 use super::{Failure, Result, control, findings_unless, now, print_result};

@@ -1,6 +1,6 @@
-//! The default paths of the control socket and the state directory. They depend on environment
-//! variables, which differ between the service and an administrator who runs a command. So a
-//! command looks for the control socket at every default path.
+//! The default paths of the control socket and the state directory. The paths depend on environment
+//! variables. A service and an administrator's shell have different environments, so a command
+//! looks for the control socket at every default path.
 
 use std::path::{Path, PathBuf};
 

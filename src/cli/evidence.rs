@@ -1,7 +1,7 @@
 //! The command `evidence`, for the evidence log of what crawlers did. It exports a case (an excerpt
-//! of the log as one file, for a third party), and verifies such a file. It also deletes personal
-//! values from the log, replaces the signing key, and shows the state of the log. crawlgate may
-//! keep running meanwhile.
+//! of the log as one file, for a third party), and verifies the file of a case. It also deletes
+//! personal values from the log, replaces the key that signs the log, and shows the state of the
+//! log. The proxy may keep running during all of this.
 
 use super::control::{ConfigFlag, StateFlag};
 use super::{

@@ -1,5 +1,5 @@
-//! The command `explain`: shows how crawlgate would treat one HTTP request, and why. It computes
-//! the answer from the policy files, or with `--live` asks the running crawlgate.
+//! The command `explain`: shows how crawlgate would treat one HTTP request, and why. By default it
+//! computes the answer from the policy files; with `--live` it asks the running crawlgate.
 
 use super::{
     Result, control, findings_unless, now, origin_copy, policies, print_json, print_result,

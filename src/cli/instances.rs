@@ -1,5 +1,5 @@
 //! The command `instances`: lists the instances of crawlgate that share a store (Redis or Valkey).
-//! `instances forget` declares that a silent instance is gone, so that the other instances no
+//! `instances forget` declares that an instance is gone for good, so that the other instances no
 //! longer wait for its reports.
 
 use super::{Result, control, findings_unless, print_result};

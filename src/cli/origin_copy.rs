@@ -1,7 +1,7 @@
-//! Reads the origin's own robots.txt for commands that work without a running crawlgate. With the
-//! flags [`OriginFlags`] the user names a robots.txt file, or a state directory in which crawlgate
-//! keeps copies. [`OriginCopies`] are the files that were read. Without such a flag, a command
-//! prints what it assumes about the origin's robots.txt.
+//! Reads the origin's own robots.txt for commands that work without a running crawlgate. By a flag
+//! ([`OriginFlags`]) the user names a robots.txt file, or a state directory in which crawlgate
+//! keeps copies of origins' files. [`OriginCopies`] are the files that were read. Without a flag, a
+//! command prints what it assumes about the origin's robots.txt.
 
 use super::{Failure, Result, file_failure, now};
 use crate::files::{MAX_FILE_BYTES, read_argument};

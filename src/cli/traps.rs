@@ -1,5 +1,5 @@
-//! The command `traps`: lists the clients that are marked because they requested a trap (a path
-//! that no obedient crawler requests), and releases them.
+//! The command `traps`. A trap is a path that no obedient crawler requests; crawlgate marks a
+//! client that requests one. The command lists the marked clients, and can remove their marks.
 
 use super::{Result, control, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};

@@ -1,6 +1,7 @@
 //! Finds URLs, host names and mail addresses inside a `User-Agent`. A word such as `bot` in an
 //! address says nothing about the client, so it must not identify a crawler. [`is_in_address`]
-//! tests one position, and [`words_outside_addresses`] returns all other words.
+//! tests whether a position is inside an address, and [`words_outside_addresses`] returns the words
+//! that are not.
 
 use super::byte_search::{starts_with_ignore_case, words};
 

@@ -1,6 +1,6 @@
-//! [`Crawler`]: the entry of one crawler in the registry (the table of known crawlers), with what
-//! its operator documents. [`Purpose`] says what the crawler is for, and [`RobotsObedience`] which
-//! groups of a robots.txt it obeys.
+//! [`Crawler`]: the entry of one crawler in the registry (the table of known crawlers). It records
+//! what the crawler's operator documents. [`Purpose`] says what the crawler is for, and
+//! [`RobotsObedience`] says which groups of a robots.txt the crawler obeys.
 
 use crate::robots::Dialect;
 use std::time::Duration;

@@ -1,8 +1,7 @@
-//! Finds the crawler that a `User-Agent` names, by the markers (identifying texts) of known
-//! crawlers ([`RegistryMarkers`]) and those of a policy ([`SiteMarkers`]). The search ignores case,
-//! finds whole tokens, and does not allocate. A plain substring search would mistake visitors for
-//! crawlers (a CUBOT phone, the Spider 8, ViewSonic), and libraries for the crawlers that they
-//! mention.
+//! Finds the crawler that a `User-Agent` names. It searches for markers (texts that identify
+//! crawlers): the markers of known crawlers ([`RegistryMarkers`]), and the markers that a policy
+//! adds ([`SiteMarkers`]). The search ignores case, and finds only whole tokens. A plain substring
+//! search would take visitors with a CUBOT phone or a Spider 8 for crawlers.
 
 use super::Claim;
 use super::byte_search::{is_separate_token, is_separate_word};

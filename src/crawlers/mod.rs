@@ -1,6 +1,6 @@
-//! Known crawlers, and which crawler a `User-Agent` claims to be. [`Registry`] has an entry for
-//! each known crawler and identifies user agents; [`Claim`] is the result. Anybody can send any
-//! `User-Agent`: the module `identity` verifies claims.
+//! Finds out which crawler a `User-Agent` claims to be. [`Registry`] has an entry for each known
+//! crawler, and identifies user agents. The result is a [`Claim`], because anybody can send any
+//! `User-Agent`. The module `identity` verifies claims.
 
 mod address;
 mod byte_search;

@@ -1,5 +1,6 @@
-//! Parses IP networks and addresses: [`parse_network`], [`parse_address`], and [`decode_networks`]
-//! for a list in YAML. [`is_public_address`] tells public addresses from private ones.
+//! Parses IP networks and addresses. [`parse_network`] and [`parse_address`] parse one text, and
+//! [`decode_networks`] decodes a YAML list of networks. [`is_public_address`] tells public
+//! addresses from private ones.
 
 use crate::yaml::NodeReader;
 use ipnet::{IpNet, Ipv4Net};

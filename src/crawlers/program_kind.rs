@@ -1,6 +1,6 @@
-//! [`ProgramClassifier`] classifies a `User-Agent` that is not in the registry of crawlers. By the
-//! words in it, the client's [`ProgramKind`] is a browser, an app, a desktop program, or
-//! unrecognised. The words are in `program_words`.
+//! [`ProgramClassifier`] classifies a `User-Agent` that is not in the registry of crawlers. The
+//! words in the `User-Agent` decide the client's [`ProgramKind`]: a browser, an app, a desktop
+//! program, or unrecognised. The module `program_words` lists these words.
 
 use super::address::{is_in_address, words_outside_addresses};
 use super::byte_search::{contains_ignore_case, ends_with_ignore_case, words};

@@ -1,6 +1,6 @@
-//! The words by which `program_kind` classifies a `User-Agent`: the lists in `program_words.txt`,
-//! and endings of names. Each word is a fact about an operating system, a browser engine or a tool,
-//! known from its documentation.
+//! The words by which the module `program_kind` classifies a `User-Agent`. The lists are in
+//! `program_words.txt`: names of operating systems, browser engines and tools, taken from their
+//! documentation. Endings that are typical for names of tools are in [`TOOL_ENDINGS`].
 
 const WORD_LISTS: &str = include_str!("program_words.txt");
 

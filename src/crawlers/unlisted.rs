@@ -1,8 +1,10 @@
-//! [`classify_unlisted`] decides whether a `User-Agent` that names no known crawler is a visitor's,
-//! a bot's or a tool's, by the words in it. A browser or an app is a visitor unless it calls itself
-//! a bot. Any other program is a bot if it calls itself one, otherwise a tool. A visitor who is
-//! taken for a bot may be blocked, and there are phones with names such as `Spider 8`, `M bot 51`
-//! and `POWER BOT`. So a browser or app needs a clear sign to count as a bot.
+//! [`classify_unlisted`] classifies a `User-Agent` that names no known crawler: it belongs to a
+//! visitor, a bot or a tool. The words in the `User-Agent` decide. A browser or an app is a visitor
+//! unless it calls itself a bot. Any other program is a bot if it calls itself one, otherwise a
+//! tool.
+//!
+//! A browser or an app needs a clear sign to count as a bot: there are phones with names such as
+//! `Spider 8`, `M bot 51` and `POWER BOT`, and a visitor who is taken for a bot may be blocked.
 
 use super::Claim;
 use super::address::{

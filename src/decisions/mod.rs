@@ -4,8 +4,8 @@
 //! listener of the module `edge` calls it. Each decision, and each robots.txt that the service
 //! sends, is recorded in logs and metrics.
 //!
-//! The module `query` reads the original request from the header fields of each proxy; the module
-//! `service` answers.
+//! Each proxy describes the original request in its own format. The module `query` reads these
+//! formats; the module `service` answers.
 
 mod query;
 mod service;

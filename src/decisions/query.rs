@@ -1,6 +1,6 @@
 //! [`DecisionQuery`]: the HTTP request that another reverse proxy asks the decision service about.
-//! It is read from the path and the header fields of the proxy's own request. [`QueryProtocol`]
-//! lists the formats, which differ between proxies.
+//! The other proxy sends crawlgate a request of its own, whose path and header fields describe that
+//! HTTP request. Proxies use different formats; [`QueryProtocol`] lists them.
 
 use crate::forwarding::ConnectionPeer;
 use crate::heads::path_of;

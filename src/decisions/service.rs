@@ -1,11 +1,12 @@
-//! [`DecisionService`] answers a reverse proxy that asks whether a request may pass. The
-//! [`RequestPipeline`] judges the request. Logs and metrics record it once the proxy has got the
-//! answer. If the request may pass, it is recorded without a status, because crawlgate cannot know
-//! what the proxy's client gets.
+//! [`DecisionService`] answers another reverse proxy that asks whether a request may pass. The
+//! [`RequestPipeline`] judges the request. When the proxy has got the answer, the request is
+//! recorded in logs and metrics. A request that may pass is recorded without a status, because
+//! crawlgate does not see the response that the proxy sends to its client.
 //!
-//! Four kinds of queries are not recorded: health checks, malformed queries, queries about
-//! crawlgate's own requests, and queries that only fetch the answer to a request that an earlier
-//! query blocked.
+//! Some queries are not recorded, because no request of a client is judged: health checks,
+//! malformed queries, and queries about crawlgate's own requests. Some proxies send two queries
+//! about a blocked request: one for the decision, one for the answer to send. Only the first of
+//! them is recorded.
 
 use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{

@@ -1,6 +1,6 @@
-//! [`Comparison`] judges URLs and requests by the old and by the new rules for `crawlgate diff`,
-//! and collects the differences of each site ([`SiteComparison`]). Its memory grows with the number
-//! of differences, not with the number of URLs.
+//! [`Comparison`] judges URLs and requests for `crawlgate diff`, once by the old rules and once by
+//! the new rules. It collects the differences of each site ([`SiteComparison`]). Its memory grows
+//! with the number of differences, not with the number of URLs.
 
 use super::crawlers::{CrawlerClass, group_crawlers, sort_crawlers};
 use super::pairs::match_sites;

@@ -1,6 +1,6 @@
-//! [`group_crawlers`] puts crawlers into classes for `crawlgate diff`: all crawlers of a class have
-//! the same rules on the old site, and the same rules on the new one. So a URL is compared once for
-//! each [`CrawlerClass`] instead of once for each crawler.
+//! [`group_crawlers`] puts crawlers into classes for `crawlgate diff`: the old site treats all
+//! crawlers of a class alike, and so does the new site. So a URL is compared once for each
+//! [`CrawlerClass`], not once for each crawler.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;

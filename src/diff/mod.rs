@@ -1,8 +1,8 @@
-//! Compares old and new rules for `crawlgate diff`. [`Comparison`] compares two [`ComparedRules`]s, each
-//! of which is a set of policies or a single robots.txt or policy file. It judges URLs made from
-//! the patterns in the rules, or URLs and requests that the caller gives. [`Difference`] is the
-//! result: crawlers that are treated differently, changed header lines of pages, and changed
-//! settings.
+//! Compares old and new rules for `crawlgate diff`. The old and the new rules ([`ComparedRules`])
+//! are each a directory of policies, a single policy or a single robots.txt. [`Comparison`] judges
+//! URLs by the old and by the new rules. It makes the URLs from the path patterns in the rules,
+//! unless the user gives a list of URLs or an access log. The result is a [`Difference`]: crawlers
+//! that are treated differently, changed header lines of pages, and changed settings.
 
 mod comparison;
 mod crawlers;

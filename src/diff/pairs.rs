@@ -1,6 +1,6 @@
 //! [`match_sites`] finds the sites that `crawlgate diff` compares: it pairs each old site with the
-//! new site of the same host. If only the old or only the new rules have a host, the pair has only
-//! one site. Two single files are always paired, whatever their hosts are.
+//! new site of the same host. If a host was added or removed, its pair has only one site. If the
+//! user compares two single files, they are always a pair, even if their hosts differ.
 
 use super::ComparedRules;
 use crate::policy::SiteEntry;

@@ -1,8 +1,9 @@
-//! Compares the header lines that the old and the new rules add to a page's response, for
-//! `crawlgate diff`: X-Robots-Tag, and the lines about the use of the content. X-Robots-Tag can
-//! depend on the content type and the status of the response. [`header_changes_of_response`]
-//! compares the lines of one response in an access log. [`header_changes_of_kinds`] compares the
-//! lines for each type and status that a policy mentions ([`ResponseKinds`]).
+//! Compares, for `crawlgate diff`, the header lines that the old and the new rules add to the
+//! response for a page: X-Robots-Tag, and lines that say how the content may be used. X-Robots-Tag
+//! can depend on the content type and the status of the response. If an access log is given,
+//! [`header_changes_of_response`] compares the lines for each response in the log. Otherwise
+//! [`header_changes_of_kinds`] compares the lines for each type and status that a policy mentions
+//! ([`ResponseKinds`]).
 
 use super::HeaderChange;
 use crate::heads::{example_extension, likely_content_type};

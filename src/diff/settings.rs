@@ -1,7 +1,7 @@
 //! [`changed_settings`] lists the differences between an old and a new policy that do not depend on
 //! the URL, such as the mode of a crawler or the `Cache-Control` of robots.txt. It renders the
-//! settings of both policies as texts with one setting a line (`crawler_settings.txt`,
-//! `site_settings.txt`), and compares these texts line by line.
+//! settings of each policy as a text with one setting a line, and compares the two texts line by
+//! line. The templates are `crawler_settings.txt` and `site_settings.txt`.
 
 use super::SettingChange;
 use super::crawlers::{CrawlerClass, sort_crawlers};

@@ -1,7 +1,7 @@
-//! [`AcceptService`] accepts client connections and passes each to the [`ServeConnection`] of its
-//! listener. [`bind`] binds a listener before anything else starts, so that a busy port is an error
-//! at once, and the actual port is known if the settings say port 0. Pingora's own listeners, which
-//! this replaces, try a busy port 30 times, a second apart.
+//! [`AcceptService`] accepts client connections. It passes each connection to the
+//! [`ServeConnection`] of its listener. [`bind`] binds a listener before anything else starts. So a
+//! busy port is an error at once, and the real port is known if the settings say port 0. Pingora's
+//! own listeners, which this service replaces, try a busy port 30 times, a second apart.
 
 use super::connection_counter::{ConnectionCounter, CountGuard};
 use super::stop_signals::StopSignals;

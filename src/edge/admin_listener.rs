@@ -1,7 +1,7 @@
-//! [`AdminListener`] serves the admin interface, a Pingora application that is not public. Its
-//! connections have the same limits as connections of the proxy, but are counted separately. So
-//! many connections to the proxy do not block the admin interface, and many to the admin interface
-//! do not block the proxy.
+//! [`AdminListener`] serves the admin interface, a Pingora application that is not public. The
+//! connections of the admin interface have the same limits as those of the proxy, but are counted
+//! separately. That way a flood of connections to the proxy does not block the admin interface, nor
+//! the other way round.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::{ClientStream, MAX_LINGER_BYTES};

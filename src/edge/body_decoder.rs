@@ -1,6 +1,6 @@
 //! [`BodyDecoder`] finds the data and the end of an HTTP/1 message body: by its length, by chunks
-//! ([`ChunkedDecoder`], RFC 9112 section 7.1), or by the end of the connection. If two readers
-//! could disagree about the end of a body, it is an error.
+//! ([`ChunkedDecoder`], RFC 9112 section 7.1), or by the end of the connection. A body is an error
+//! if two readers could disagree about its end.
 
 use crate::requests::BodyFraming;
 use BodyDecoder::{Chunked, Length, UntilClose};

@@ -1,6 +1,6 @@
 //! [`CloseLog`] counts and logs the client connections that crawlgate closes because of a limit or
-//! a fault. Any client can cause such a log line, so there is at most one in ten seconds for each
-//! [`CloseReason`].
+//! a fault. Any client can cause a log line in this way, so each [`CloseReason`] is logged at most
+//! once in ten seconds.
 
 use crate::telemetry::{LogThrottle, Metrics};
 use std::fmt::Display;

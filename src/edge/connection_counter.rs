@@ -1,5 +1,5 @@
-//! [`ConnectionCounter`] counts open client connections and accept loops, so that a shutdown can
-//! wait for the last one to end.
+//! [`ConnectionCounter`] counts open client connections, and loops that accept connections. So a
+//! shutdown can wait until all of them have ended.
 
 use tokio::sync::watch;
 

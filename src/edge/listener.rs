@@ -1,6 +1,7 @@
-//! [`Listener`]: one network listener of the proxy, or of the decision service (which other proxies
-//! ask whether a request may pass). It serves each client connection in these steps: limits, PROXY
-//! protocol, TLS handshake, HTTP/1 or HTTP/2.
+//! [`Listener`]: one network listener of the proxy, or of the decision service (which tells other
+//! proxies whether a request may pass). For each client connection it first checks the limits, then
+//! reads the header of the PROXY protocol, then does the TLS handshake, and then serves HTTP/1 or
+//! HTTP/2.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::ClientStream;

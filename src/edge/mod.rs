@@ -1,10 +1,11 @@
-//! Client connections: limits, PROXY protocol, TLS, HTTP/1 and HTTP/2. [`AcceptService`] accepts
-//! connections, [`Listener`] serves them, and [`EdgeContext`] has what listeners share.
+//! Serves client connections: limits, PROXY protocol, TLS, HTTP/1 and HTTP/2. [`AcceptService`]
+//! accepts connections, [`Listener`] serves them, and [`EdgeContext`] has what listeners share.
 //!
-//! `http1_head` and `http2` read request heads, and the module `requests` decides what happens. A
-//! request that passes is forwarded by the [`Forwarder`] if that can send it, otherwise by
-//! Pingora's proxy. Pingora reads an HTTP/1 request from the connection itself (`client_stream`),
-//! and an HTTP/2 request through `http2::pingora_bridge`.
+//! `http1_head` and `http2` read request heads, and the module `requests` decides what happens. If
+//! a request may pass, the [`Forwarder`] sends it to the origin; Pingora's proxy sends the few
+//! requests that the [`Forwarder`] cannot send. For an HTTP/1 request, Pingora reads from the
+//! client's connection (`client_stream`); for an HTTP/2 request, it reads from
+//! `http2::pingora_bridge`.
 
 mod accept;
 mod admin_listener;

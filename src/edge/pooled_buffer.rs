@@ -1,5 +1,6 @@
-//! [`PooledBuffer`]: a byte buffer whose memory comes from a pool of the worker thread and returns
-//! there. So requests reuse memory, and an idle connection takes none.
+//! [`PooledBuffer`]: a byte buffer that takes its memory from a pool of the worker thread. When the
+//! buffer is no longer needed, the memory goes back to the pool. So requests reuse memory, and an
+//! idle connection takes none.
 
 use crate::local_pool::LocalPool;
 use std::ops::{Deref, DerefMut};

@@ -1,8 +1,9 @@
 //! [`SlowClientTimer`] measures how long a forwarded request waits for its client, so that slow
-//! clients do not keep an origin busy. The setting `connections` limits how many requests an origin
-//! gets at once; each of them has a place. If visitors wait for a place, a request that has waited
-//! for its client for too long gives its place up. It goes on without a place, or is ended if too
-//! many others already do so. Time in which crawlgate waits for the origin does not count.
+//! clients do not keep visitors from an origin. The setting `connections` limits how many requests
+//! an origin handles at once. When this limit is reached, new requests queue. If visitors are in
+//! the queue, a request that has waited too long for its slow client no longer counts towards the
+//! limit, so that the next visitor is served. The slow request goes on. But if too many requests
+//! already go on uncounted, crawlgate ends the slow request.
 
 use crate::upstreams::ReleasablePlace;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! [`Transport`]: what carries the bytes of a client's connection: a TCP or Unix socket, TLS on a
-//! TCP socket, or memory (through which Pingora gets one request of an HTTP/2 connection).
+//! [`Transport`]: what carries the bytes of a client's connection. This is a TCP or Unix socket,
+//! TLS on a TCP socket, or a pipe in memory, through which Pingora gets one request of an HTTP/2
+//! connection.
 
 use std::fmt::Debug;
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,6 +1,6 @@
 //! [`WorkerHealth`] finds worker threads that are stuck, for the watchdog of the service manager
-//! (such as systemd). [`WorkerHealth::send_check`] sends a check to all workers. The async runtime
-//! of each worker answers it, unless its thread is stuck.
+//! (such as systemd). [`WorkerHealth::send_check`] sends a check to each worker. The worker's async
+//! runtime answers the check; if the thread is stuck, no answer comes.
 
 use crate::locks::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,6 @@
-//! Canonical JSON, which the evidence log hashes: sorted keys, no blanks, whole numbers, as in
-//! RFC 8785. [`canonical_json`] writes it, and [`parse_canonical`] rejects every other form.
+//! Canonical JSON: sorted keys, no blanks, whole numbers, as in RFC 8785. The evidence log hashes
+//! its entries in this form, because equal entries then have equal bytes. [`canonical_json`] writes
+//! it, and [`parse_canonical`] rejects every other form.
 
 use serde::Serialize;
 

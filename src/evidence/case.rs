@@ -1,11 +1,13 @@
-//! [`build_case`] makes a case: one file with what the evidence logs say about one crawler on one
-//! site in a span of time. It has unbroken ranges of three hash chains (of the crawler, of the
-//! site's publications, of the log itself), so a missing entry is noticed.
+//! [`build_case`] makes a case: one file for a third party, with what the evidence logs say about
+//! one crawler on one site in a span of time. The entries of a log form hash chains: each entry has
+//! the hash of the entry before it, so a missing entry is noticed. A case has an unbroken range of
+//! three chains: what the crawler did, which robots.txt the site published, and what happened to
+//! the log itself.
 //!
 //! Each instance of crawlgate has its own log. [`build_case`] reads the logs on this machine, and
-//! joins cases that other machines exported ([`read_exported_logs`]). It reads only original logs,
-//! never a copy: an export may add a signed checkpoint to the log, and the original must have every
-//! checkpoint.
+//! adds the logs in cases that other machines exported ([`read_exported_logs`]). To make a case, it
+//! may add a checkpoint (a signed summary of the log) to a log on this machine. The original log
+//! must have every checkpoint, so [`build_case`] must never work on a copy of a log.
 
 use super::canonical::canonical_line;
 use super::case_layout::{REPORT_FILE, SCRIPTS, join_logs};

@@ -1,7 +1,7 @@
-//! The names of the files in a case (an excerpt of evidence logs as one archive). A case of one log
-//! has its files at the top. A case of several logs has them below `logs/1/`, `logs/2/` and so on,
-//! each a complete case by itself, with one common report. [`join_logs`] puts several logs
-//! together, and [`read_logs`] takes them apart.
+//! Names the files in a case (an excerpt of evidence logs for a third party, as one archive). If a
+//! case has one log, the files of the log are at the top of the archive. If it has several, the
+//! files of each log are in a directory of their own (`logs/1/`, `logs/2/` and so on), and a common
+//! report is at the top. [`join_logs`] makes this layout, and [`read_logs`] reads it.
 
 use super::{CaseFiles, tar};
 use std::collections::BTreeMap;

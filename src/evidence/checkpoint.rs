@@ -1,7 +1,9 @@
-//! [`Checkpoint`]: a summary of the evidence log, signed by the log's key. It contains the root of
-//! a Merkle tree over the last entries ([`ChainHead`]s) of all hash chains. The text of a
-//! checkpoint is that of C2SP `tlog-checkpoint` (origin, number of leaves, root) with three more
-//! lines: the checkpoint's number, the hash of the checkpoint before, and the time.
+//! [`Checkpoint`]: a signed summary of the evidence log. The log consists of hash chains, in which
+//! each entry has the hash of the entry before it. A checkpoint has the root of a Merkle tree over
+//! the last entries ([`ChainHead`]s) of all chains. So whoever has the checkpoint notices if an
+//! earlier entry is changed. The text of a checkpoint has the three lines of C2SP `tlog-checkpoint`
+//! (origin, number of leaves, root). Three more lines follow: the number of the checkpoint, the
+//! hash of the previous checkpoint, and the time.
 
 use super::{ChainName, Hash, canonical_json, merkle};
 use base64::Engine;

@@ -1,10 +1,11 @@
-//! [`EvidenceEntry`]: an entry of the evidence log, as one line of canonical JSON. The lines form
-//! hash chains: each has the SHA-256 of the line before it as `previous`. [`parse_chain`] checks a
-//! range of a chain.
+//! [`EvidenceEntry`]: an entry of the evidence log, written as one line of canonical JSON. The
+//! entries form hash chains: `previous` in an entry is the SHA-256 of the line before it.
+//! [`parse_chain`] checks a range of a chain.
 //!
-//! Entries name robots.txt files and lists by SHA-256 ([`DocumentRef`]). Personal values, such as
-//! the address of a client, are stored beside their entry, which has only a salted hash of each
-//! ([`commitment`]): the entry still verifies after they are deleted.
+//! An entry refers to a robots.txt, or to a list of a crawler's networks or keys, by its SHA-256
+//! ([`DocumentRef`]). A personal value, such as the address of a client, is stored outside the
+//! entry. The entry has only a salted hash of the value ([`commitment`]). So the value can be
+//! deleted, and the entry can still be verified.
 
 use super::canonical::parse_canonical;
 use super::{Hash, canonical_json};

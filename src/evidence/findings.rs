@@ -1,6 +1,6 @@
-//! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file),
-//! with the [`LogFindings`] about each log in it. The report of the case shows them, and programs
-//! read them as JSON.
+//! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file).
+//! It has the [`LogFindings`] about each log in the case. The report of the case shows the result,
+//! and programs read it as JSON.
 
 use crate::finding::Finding;
 use crate::hash::Hash;

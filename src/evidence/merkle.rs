@@ -1,6 +1,8 @@
-//! A Merkle tree as in RFC 6962 section 2.1, over the last entries of all hash chains of the
-//! evidence log. Each signed checkpoint contains the tree's root ([`tree_root`]). An
-//! [`inclusion_path`] proves that one leaf belongs to the root, without showing the others.
+//! Merkle trees as in RFC 6962 section 2.1, for the evidence log. The log consists of hash chains,
+//! in which each entry has the hash of the entry before it. The leaves of a tree are the last
+//! entries of all chains. [`tree_root`] computes the root, which is a part of each checkpoint
+//! (signed summary of the log). [`inclusion_path`] proves that one leaf belongs to a root, without
+//! showing the other leaves.
 
 use super::Hash;
 

@@ -1,7 +1,8 @@
 //! The evidence log: what a site published, and what crawlers did there, in a form that a third
-//! party can check. The log has one hash chain for each site and crawler, one for each site's
-//! publications, and one for the log itself. Signed checkpoints cover the last entries (heads) of
-//! all chains. A case is an excerpt of the log as one file, for a third party.
+//! party can check. The entries form hash chains, in which each entry has the hash of the entry
+//! before it. There is a chain for each crawler on a site, one for the robots.txt files that a site
+//! published, and one for the log itself. A checkpoint is a signed summary of all chains. A case is
+//! an excerpt of the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
 //! - Writing: `sink` makes entries about requests, and `publications` about what sites publish. The

@@ -1,7 +1,8 @@
-//! Opens the files of the evidence log: the database, the private key, and a count of the processes
-//! that have written the log. [`open_for_writing`] is for the running crawlgate. If the files do
-//! not fit together (a restored backup, a lost key, damage), it renames them and begins a new log.
-//! [`open_existing`] is for commands.
+//! [`open_for_writing`] opens the evidence log for the running crawlgate, and [`open_existing`] for
+//! commands. The log's files are the database, the private key, and a count of the processes that
+//! have written the log. By the count, `open_for_writing` recognises that an old backup of the
+//! database was restored. If the files do not fit together or are damaged, `open_for_writing`
+//! renames them and begins a new log.
 
 use super::database::{DATABASE_FILE, LogDamage, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteKeyError, SigningKey, format_time};

@@ -1,7 +1,7 @@
 //! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
-//! second. Beyond that it admits one entry a second for each hash chain (of one site and crawler),
-//! and counts the entries that it drops. [`WriterState`] has what the thread that writes the log
-//! shares with other threads: the queue, counters and problems.
+//! second. After these it still admits the first entry about each crawler on each site in that
+//! second. It drops all further entries, and counts them. [`WriterState`] is what the writing
+//! thread shares with other threads: the queue, counters and problems.
 
 use super::{ChainName, NewEntry};
 use crate::locks::lock;

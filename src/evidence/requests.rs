@@ -1,7 +1,7 @@
 //! Turns the entries of a case (an excerpt of the evidence log, as one file) into the findings that
-//! the case's report shows. [`add_log_findings`] adds what the site published, which robots.txt the
-//! crawler was served, how many entries are missing, and the crawler's requests. [`RobotsFiles`]
-//! judges each request again, using only the robots.txt files in the case.
+//! the report of the case shows. [`add_log_findings`] adds the robots.txt files that the site
+//! published, those that the crawler was served, the crawler's requests, and the number of missing
+//! entries. [`RobotsFiles`] judges each request again, using only the robots.txt files in the case.
 
 use super::entry::{client_text, named_robots_files};
 use super::examine::CheckedLog;

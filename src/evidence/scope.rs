@@ -1,6 +1,9 @@
-//! [`CaseScope`]: the subject of a case (an excerpt of the evidence log, as one file): one crawler
-//! on one site in a span of time. It says which hash chains belong to the case, and from which time
-//! on.
+//! [`CaseScope`] says what a case (an excerpt of the evidence log, as one file) is about: one
+//! crawler on one site in a span of time. A case has three chains of log entries: about the crawler
+//! on the site, about the robots.txt files that the site published, and about the log itself.
+//! [`CaseScope::chain_names`] names the three chains. [`CaseScope::chain_starts`] says from which
+//! time on the case has their entries. The second and third chain start 32 days before the span,
+//! because a crawler may still use a robots.txt from that time.
 
 use super::{ChainName, format_time};
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,7 @@
-//! [`EvidenceRecorder::sink`] makes entries for the evidence log: about each robots.txt that a
-//! crawler was served, and about each request against the rules. Entries of both kinds name the
-//! proof of the client's identity, if there is one.
+//! [`EvidenceRecorder::sink`] returns a sink (a receiver of finished requests) that makes entries
+//! for the evidence log. It makes an entry when a crawler was served a robots.txt, and when a
+//! request broke the rules. If the identity of the client was proven or refuted, the entry names
+//! the proof.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::crawlers::{Claim, RobotsObedience};

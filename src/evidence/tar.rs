@@ -1,8 +1,8 @@
-//! Writes and reads the file of a case (an excerpt of the evidence log): a tar archive of plain
-//! files, as POSIX ustar. [`write_archive`] always writes the same files as the same bytes, and
-//! [`read_archive`] rejects everything that [`write_archive`] would not write. So not even a byte
-//! of a tar header can be changed unnoticed; the contents of the files are protected by `manifest`,
-//! a signed list of their hashes.
+//! Writes and reads the file of a case (an excerpt of the evidence log for a third party): a tar
+//! archive of plain files, as POSIX ustar. [`write_archive`] always writes the same bytes for the
+//! same files. [`read_archive`] reads the files, writes them again, and rejects the archive if the
+//! bytes differ. So it detects every change of a tar header. A change inside a file is detected by
+//! `manifest`, a signed list of the hashes of all files.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! RFC 3161 timestamps of checkpoints (signed summaries of the evidence log).
-//! [`timestamp_request`] makes a request in DER, and [`parse_timestamp_response`] reads a response.
-//! The signature of a response is not checked here: openssl does it, with the certificate of the
-//! authority.
+//! RFC 3161 timestamps of checkpoints (signed summaries of the evidence log). [`timestamp_request`]
+//! makes a request in DER, and [`parse_timestamp_response`] reads a response. The signature of a
+//! response is not checked here, but by the script `check.sh`, with openssl and the certificate of
+//! the timestamp authority.
 
 use super::Hash;
 use x509_parser::der_parser::asn1_rs::{Any, FromDer};

@@ -1,7 +1,7 @@
-//! [`LogWriter`]: the thread that writes the evidence log. Each second it writes the waiting
-//! entries in one transaction. Entries that cannot be written are dropped, and the next transaction
-//! that succeeds records their number in the log as a `gap`. Entries about publications (what a
-//! site published) are queued again instead, up to 1,000.
+//! [`LogWriter`]: the thread that writes the evidence log. Each second it writes all waiting
+//! entries in one transaction. If the transaction fails, up to 1,000 entries about what sites
+//! published are queued again, and all other entries are dropped. The next transaction that
+//! succeeds also records the number of dropped entries, as a `gap`.
 
 use super::database::{DATABASE_FILE, RunEnd};
 use super::proofs::WrittenProofs;

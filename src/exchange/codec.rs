@@ -1,13 +1,15 @@
-//! Converts facts (such as which crawler fetched which robots.txt) between crawlgate's types and
-//! [`SharedFact`], the format in the shared Redis or Valkey store. There are two kinds of facts:
+//! Converts facts (such as which crawler fetched which robots.txt) to [`SharedFact`]s and back. A
+//! `SharedFact` is a key, a time and a value: the form of a fact in the Redis or Valkey store that
+//! several crawlgate instances share. There are two kinds of facts:
 //!
-//! - A fact that only one instance writes. Its key has the name of the fact's table, the writer,
-//!   and the columns that identify the fact, separated by line feeds. The other columns are the
-//!   value.
-//! - An *event* (a crawler was served a robots.txt, a client was marked or released, a site was
-//!   paused), which several instances may write. Its key has the table and all columns, but no
-//!   writer, and there is no value. A time in the key (such as the end of a pause) is a number of
-//!   seconds since the event. If an event happens again, its latest time counts.
+//! - Some facts are written by one instance only. The key has the name of the fact's table, the
+//!   writer, and the columns that identify the fact, separated by line feeds. The value has the
+//!   other columns.
+//! - *Events* may be written by several instances: a crawler was served a robots.txt, a client was
+//!   marked for breaking the rules, a client was released, or a site was paused. The key has the
+//!   name of the table and all columns, but no writer. The value is empty. A time in the key (such
+//!   as the end of a pause) is a number of seconds since the event. If an event happens again, its
+//!   latest time counts.
 
 use super::SharedFact;
 use crate::facts::{

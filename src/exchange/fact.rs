@@ -1,8 +1,8 @@
-//! [`SharedFact`]: one fact that several crawlgate instances share (such as which crawler fetched
-//! which robots.txt), as it is in the shared store: a key, a time, and a value, which may be empty.
-//! [`MergedFacts`] keeps the latest fact of each key; if two have the same time, it keeps the one
-//! with the greater value. So all instances end with the same facts, in whatever order these
-//! arrive.
+//! [`SharedFact`]: one fact (such as which crawler fetched which robots.txt) in the store that
+//! several crawlgate instances share. It has a key, a time, and a value, which may be empty.
+//! [`MergedFacts`] keeps the latest fact of each key. If two facts with the same key have the same
+//! time, it keeps the one with the greater value. So all instances end with the same facts,
+//! whatever the order in which the facts arrive.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
-//! [`ExchangeMembers`]: the other crawlgate instances that use the same store, by id. A run of an
-//! instance is the time from its start to its stop. [`ExchangeMembers::publication_logs`] computes
-//! which robots.txt files each run published, and when.
+//! [`ExchangeMembers`]: a table, by id, of the other crawlgate instances that use the same store.
+//! [`ExchangeMembers::publication_logs`] computes which robots.txt files these instances published,
+//! and when. The result has one list for each run (the time from the start of an instance to its
+//! stop).
 
 use super::{
     FACT_RETENTION, LogPosition, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,

@@ -1,9 +1,8 @@
-//! [`OperatorCommands`] keeps the orders that operators gave at any of the crawlgate instances that
-//! share a store. An order pauses a site, ends its pause, or releases the clients of an IP network
-//! that are marked for breaking the rules. For each site, and for each network, only the latest
-//! order counts. If two orders have the same time, every instance chooses the same one, by
-//! comparing their keys in the store. So all instances agree, in whatever order they receive the
-//! orders.
+//! [`OperatorCommands`] keeps the orders of operators, given at any of the crawlgate instances that
+//! share a store. An order pauses a site, ends the pause of a site, or releases the marked clients
+//! (those that broke the rules) in an IP network. Only the latest order for each site and for each
+//! network counts. If two orders have the same time, every instance keeps the one whose key in the
+//! store is greater. So all instances agree, whichever order they receive first.
 
 use super::SharedFact;
 use super::codec::{decode_event, encode_event};

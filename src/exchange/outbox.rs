@@ -1,11 +1,11 @@
-//! [`FactOutbox`]: the queue of this instance's facts (such as which crawler fetched which
-//! robots.txt) that are not yet written to the store that several crawlgate instances share.
-//! Requests and operators' commands add facts, and the exchange thread takes them out. Of each
-//! fact, the queue keeps the latest change.
+//! [`FactOutbox`]: a queue of facts (such as which crawler fetched which robots.txt) that this
+//! crawlgate instance has not yet written to the store that several instances share. Requests and
+//! operators' commands add facts, and the exchange thread takes them out. If a fact changes while
+//! it waits, the queue keeps only the latest change.
 //!
-//! The queue is bounded and drops what does not fit. If it drops the fact that a crawler was served
-//! a robots.txt, it sets `has_lost`: other instances do not know of that robots.txt then, and must
-//! not accuse the crawler.
+//! The queue is bounded, and drops what does not fit. If it drops the fact that a crawler was
+//! served a robots.txt, it sets `has_lost`. Then other instances do not know of that robots.txt,
+//! and must not accuse the crawler.
 
 use crate::facts::{AnyFact, Fact, FactKey, FactSubscriber};
 use crate::locks::lock;

@@ -1,7 +1,7 @@
-//! [`OwnPublications`]: a list of which robots.txt this instance has published on which host since
-//! its start, and when. It also records which entries are already in the store that several
-//! crawlgate instances share. The beginning of a publication is written to the store before it
-//! takes effect, its end after it has ended.
+//! [`OwnPublications`]: the publications of this instance since its start (which robots.txt a site
+//! served, and from when to when). It also keeps track of which publications are already in the
+//! store that several crawlgate instances share. The beginning of a publication is written to the
+//! store before the publication takes effect. The end is written after it has ended.
 //!
 //! Each record of a publication is in one of these states:
 //! - new: it was not written yet.

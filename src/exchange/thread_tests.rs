@@ -1,4 +1,5 @@
-//! Tests of [`ExchangeThread`] with two complete crawlgate instances and a shared store in memory.
+//! Tests of [`ExchangeThread`], which exchanges facts with other crawlgate instances (such as which
+//! crawler fetched which robots.txt). They use two complete instances and a shared store in memory.
 
 use super::{ExchangeOptions, ExchangeThread};
 use crate::clock::Clock;

@@ -1,7 +1,7 @@
 //! Converts facts (what crawlgate remembers, such as which robots.txt a crawler was served) to rows
-//! of tables and back. Each field of a fact becomes the content of a column ([`ColumnValue`]).
-//! Types of fields implement [`ColumnType`], and kinds of facts implement [`FactTable`]. The macros
-//! `tables!` and `all_facts!` declare all kinds.
+//! of database tables, and back. Each field of a fact becomes the content of a column
+//! ([`ColumnValue`]). Types of fields implement [`ColumnType`], and kinds of facts implement
+//! [`FactTable`]. The macros `tables!` and `all_facts!` declare all kinds of facts.
 
 use super::{GapReason, PauseEvent};
 use crate::policy::RobotsVersionId;

@@ -1,6 +1,7 @@
-//! Serializes facts, the things that crawlgate remembers, as JSON for other processes: the name of
-//! a fact's table and a list of its columns. The exchange between crawlgate instances has a format
-//! of its own, but shares the functions that convert single columns.
+//! Serializes a fact (something that crawlgate remembers, such as a served robots.txt) as JSON: the
+//! name of the fact's table, and the list of its columns. In an upgrade, the next process gets
+//! facts in this form. The exchange between crawlgate instances has a format of its own, but uses
+//! the functions for single columns ([`value_to_json`], [`value_from_json`]).
 
 use super::columns::{ColumnInfo, ColumnValue};
 use super::{AnyFact, Fact, TABLES, TableInfo};

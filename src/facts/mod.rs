@@ -1,8 +1,9 @@
 //! The facts that crawlgate remembers (for example which robots.txt it served, and which clients
-//! are marked), as one struct for each kind. Each kind is a table of the state database `state.db`.
-//! The same columns are written to the store that several instances share, and to the next process
-//! in an upgrade. A [`Fact`] is one change: something was set or removed at a time. Of two changes
-//! with the same key the later one counts. [`FactSubscribers`] are notified of each change.
+//! are marked for breaking the rules). Each kind of fact has a struct, and a table in the state
+//! database `state.db`. The same columns are written to the store that several instances share, and
+//! to the next process in an upgrade. A [`Fact`] has such a struct, a time, and whether the fact
+//! was set or removed at that time. If there are several of the same key, the latest one counts.
+//! [`FactSubscribers`] are notified of each [`Fact`].
 //!
 //! | fact | written by | indexed in | deleted |
 //! |---|---|---|---|

@@ -1,7 +1,6 @@
-//! Implements [`FactTable`] (the columns of a table of the state database) for [`Publication`],
-//! what a site published and when, and [`Tenure`], when a site had which hosts. These structs
-//! belong to the module `publications` and have nested fields, which the macro for the other tables
-//! cannot handle.
+//! Implements [`FactTable`] (the conversion to rows of the state database) for two kinds of facts.
+//! A [`Publication`] is what a site published, and when. A [`Tenure`] is which hosts a site had,
+//! and when. Both structs have nested fields, which the macro for the other kinds cannot handle.
 
 use super::columns::{
     ColumnInfo, ColumnType, ColumnValue, Expiry, FactTable, TableInfo, read_as_written, read_past,

@@ -1,6 +1,6 @@
-//! [`FactSubscribers`]: the observers that are notified of each fact (something to remember, such
-//! as a served robots.txt) as soon as it happens in this process. Observers are the exchange with
-//! other crawlgate instances, and the next process during an upgrade.
+//! [`FactSubscribers`] notifies its subscribers of each fact (something to remember, such as a
+//! served robots.txt) as soon as it happens in this process. The subscribers are the exchange with
+//! other crawlgate instances and, during an upgrade, the next process.
 
 use super::Fact;
 use arc_swap::ArcSwap;

@@ -1,7 +1,7 @@
 //! [`restore_client_host`] puts the host that the client requested into the URLs of response
 //! headers (Location, Content-Location, Refresh). It is for origins to which crawlgate sends
-//! another Host than the client's: such an origin writes its own Host into redirects, which would
-//! lead clients to the wrong host.
+//! another Host than the client sent. Such an origin writes the Host that it gets into redirects,
+//! which would lead clients to the wrong host.
 
 use super::head::EditableHead;
 use crate::robots::{AbsoluteUrl, Authority};

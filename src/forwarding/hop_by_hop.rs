@@ -1,7 +1,8 @@
-//! Hop-by-hop header fields, which concern one connection and which a proxy does not forward (RFC
-//! 9110 section 7.6.1): [`is_hop_by_hop`] recognises them, [`is_dropped_from_response`] adds the
-//! exceptions for an origin's response, and [`remove_connection_named`] removes the fields that
-//! Connection names.
+//! Removes hop-by-hop header fields, which concern one connection and which a proxy does not
+//! forward (RFC 9110 section 7.6.1). [`is_hop_by_hop`] recognises such a field by its name.
+//! [`is_dropped_from_response`] says whether a field of an origin's response is removed, which also
+//! depends on the status. [`remove_connection_named`] removes the fields that the field Connection
+//! names.
 
 use super::head::EditableHead;
 use crate::heads::list_members;

@@ -1,7 +1,7 @@
-//! Takes over a client's connection, to which the module `edge` has attached data before passing it
-//! to Pingora. [`take_ticket`] takes the request's ticket, which has the request and the decision
-//! about it, and configures the connection. [`connection_facts`] returns what all requests of the
-//! connection have in common.
+//! Takes over a client's connection from the module `edge`, which has received and judged the
+//! request. [`take_ticket`] takes the ticket that `edge` left for this request (the request, and
+//! the decision about it), and configures the connection. [`connection_facts`] returns what all
+//! requests of the connection have in common.
 
 use super::{Gateway, GatewayContext};
 use crate::forwarding::ConnectionPeer;

@@ -1,6 +1,6 @@
-//! [`choose_peer`] chooses the server of the origin to which Pingora sends a request. Pingora gets
-//! an address, never a name. [`report_failure`] reports a server that failed; the request may then
-//! be sent to another one.
+//! [`choose_peer`] chooses to which server of the origin Pingora sends a request. It gives Pingora
+//! the address of that server, so Pingora looks up no names. [`report_failure`] reports that a
+//! server failed, and says whether the request may be sent to another one.
 
 use super::connection::client_connection;
 use super::{Gateway, GatewayContext};

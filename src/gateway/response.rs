@@ -1,7 +1,7 @@
 //! Handles the origin's response before Pingora sends it to the client. [`check_protocol_switch`]
 //! rejects a switch of protocols that the client did not ask for. [`reserve_space`] reserves buffer
-//! space. [`rewrite_head`] removes hop-by-hop fields, adds the fields of the policy, and adapts the
-//! head for HTTP/1.0.
+//! space for the response, and fails if there is none. [`rewrite_head`] removes hop-by-hop fields,
+//! adds the fields of the policy, and adapts the head for HTTP/1.0.
 
 use super::connection::{client_connection, connection_facts};
 use super::peer::share_place;

@@ -3,10 +3,13 @@
 //! written as new metas where the head ends.
 //!
 //! As in browsers, the head ends at `</head>`, `<body>`, `</html>`, or the first element or text of
-//! the body (HTML standard, section 13.2.6.4.4). A `<noscript>` does not end it, as in browsers
-//! with scripts. If the input ends within the head, perhaps in the middle of a tag, nothing is
-//! written. Nothing is written either without a doctype or an element that only a whole document
-//! has: the input may be a fragment or a bare value that a script fetches as text/html.
+//! the body (HTML standard, section 13.2.6.4.4). A `<noscript>` does not end the head, as in
+//! browsers with scripts.
+//!
+//! New metas are written only into whole documents. A whole document has a doctype, or an element
+//! such as `<html>` or `<title>`. Other input may be a fragment, or a bare value that a script
+//! fetches as text/html. If the input ends within the head, perhaps in the middle of a tag, no new
+//! metas are written.
 //!
 //! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or
 //! `</html>` does not end the head here, although it does in browsers.

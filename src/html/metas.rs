@@ -1,6 +1,7 @@
-//! Robots directives such as `noindex` as HTML elements (`<meta name="robots">`). [`select_metas`]
-//! selects the directives that become metas, [`meta_element`] writes a meta, [`parse_content`] reads
-//! the content of one, and [`read_metas`] those of a whole page.
+//! Writes robots directives such as `noindex` as HTML elements (`<meta name="robots">`), and reads
+//! them. [`select_metas`] selects the directives that become metas, and [`meta_element`] writes one
+//! meta. [`parse_content`] reads the content of one meta, and [`read_metas`] reads all metas of a
+//! page.
 
 use crate::indexing::{Directive, Directives, RobotsTags, TagScope, parse_lines};
 use lol_html::{RewriteStrSettings, element, rewrite_str};

@@ -3,9 +3,10 @@
 //! [`PublishedLists::replace_list`], which rejects implausible ones.
 //!
 //! A list is in one of these states:
-//! - unknown: it was never fetched, or could not be read. An accepted list makes it known.
+//! - unknown: it was never fetched, or could not be read. It becomes fresh when it is fetched and
+//!   accepted.
 //! - fresh: its server confirmed it within seven days. It verifies crawlers and proves impostors.
-//!   A new list with less than half of its networks is rejected.
+//!   A new list with less than half as many networks is rejected.
 //! - old: its server has not confirmed it for seven days. It still verifies crawlers, but proves no
 //!   impostors. Any new list is accepted.
 

@@ -1,6 +1,6 @@
-//! [`SignatureReplayCache`]: a bounded table of the signatures (Web Bot Auth) that came with requests.
-//! Until a signature expires it counts only for the address that used it first, because another
-//! client may have copied it.
+//! [`SignatureReplayCache`]: a bounded table of request signatures (Web Bot Auth), each with the
+//! address that used it first. Until a signature expires, it proves nothing about requests from
+//! other addresses, because another client may have copied it.
 
 use crate::bounded::{BoundedTable, Expires};
 use crate::time::Timestamp;

@@ -1,6 +1,7 @@
 //! [`verify_signature`] verifies the signature of a [`SignedRequest`] by Web Bot Auth, a profile of
-//! HTTP Message Signatures (RFC 9421, draft-ietf-webbotauth). It knows only Ed25519, and the
-//! components that such signatures cover. It is built only with the feature `signatures`.
+//! HTTP Message Signatures (RFC 9421, draft-ietf-webbotauth). It supports only Ed25519, and only
+//! the components (parts of a request) that such signatures cover. This module is built only with
+//! the feature `signatures`.
 
 use super::keys::PublicKey;
 use super::signed::SignatureProblem::{self, *};

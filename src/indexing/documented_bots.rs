@@ -1,5 +1,6 @@
-//! [`DOCUMENTED_BOTS`]: crawlers that, as their operators document, ignore the response header
-//! X-Robots-Tag, and where each reads directives instead. Lints of a policy quote this table.
+//! [`DOCUMENTED_BOTS`]: the crawlers that ignore the response header X-Robots-Tag, as the
+//! documentation of their operators says. The table also says where each crawler reads directives
+//! instead. The lints (checks) of a policy quote this table.
 
 /// What an operator documents about its crawler and directives.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
-//! The syntax of X-Robots-Tag: [`parse_lines`] parses what origins send, [`RobotsTags::lines`]
-//! renders it. Parsing keeps what it does not know: a lost or misread directive could reveal a
-//! page, or remove it from search.
+//! The syntax of X-Robots-Tag. [`parse_lines`] parses the lines that an origin sends, and
+//! [`RobotsTags::lines`] writes lines for a response. Unknown text is kept: if a directive were
+//! lost or misread, a page could become visible in search or disappear from it.
 //!
 //! There is no common grammar. This module follows these rules:
 //! - A bot's name applies to its line until the next name.

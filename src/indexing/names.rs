@@ -1,5 +1,6 @@
-//! [`is_bot_name`] tells whether a name in an X-Robots-Tag line is a crawler's. `indexing` does not
-//! import the registry of crawlers, so `names.txt` repeats its tokens; a test compares the two.
+//! [`is_bot_name`] says whether a name in an X-Robots-Tag line is the name of a crawler.
+//! `names.txt` repeats names of the registry (the table of known crawlers), because `indexing` does
+//! not import the registry. A test compares the two.
 
 /// Product tokens without `bot`, `spider` or `crawler`, in lower case, one a line.
 const KNOWN_NAMES: &str = include_str!("names.txt");

@@ -1,8 +1,9 @@
 //! [`Judge`] judges a request. It finds out which crawler the client claims to be, whether that is
 //! proven, which versions of robots.txt the crawler may have cached, and how the client behaved
-//! lately. Then it decides what crawlgate does. A request is judged only once, because judging
-//! counts it against the crawl rate and marks clients that hit traps; [`Judge::explain`] takes the
-//! same steps and changes nothing. [`Recorder`] passes each finished request to metrics and logs.
+//! lately. Then it decides what crawlgate does. Each request is judged only once, because judging
+//! has effects: it counts the request against the crawl rate, and marks a client that requests a
+//! trap (a path that no obedient crawler requests). [`Judge::explain`] comes to the same decision
+//! without these effects. [`Recorder`] passes each finished request to metrics and logs.
 
 mod peers;
 mod recorder;

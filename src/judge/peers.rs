@@ -1,8 +1,7 @@
 //! [`PeerConfirmation`] delays the record of a violation until the peers (other instances of
-//! crawlgate in front of the same sites) have reported which versions of robots.txt they served. A
-//! peer may have served a version that allows the request, so the request is judged again before it
-//! is recorded. A violation that waits too long, or that comes when too many wait, is recorded as
-//! `unproven`.
+//! crawlgate in front of the same sites) have reported which versions of robots.txt they served.
+//! Then the request is judged again, because a peer may have served a version that allows it. If
+//! the reports take too long, or too many violations wait, the violation is recorded as `unproven`.
 
 use crate::locks::lock;
 use crate::peers::{CONFIRM_TIMEOUT, ExchangeProgress};

@@ -1,6 +1,7 @@
 //! [`Recorder`] passes each finished request to metrics, event log, access log, and the other sinks
-//! of [`RequestLogs`]. If there are other crawlgate instances (peers), a violation is passed on
-//! only when they have confirmed it ([`PeerConfirmation`]).
+//! (receivers) in [`RequestLogs`]. If there are other crawlgate instances (peers), a violation
+//! first waits until they have reported which versions of robots.txt they served
+//! ([`PeerConfirmation`]).
 
 use super::{ConfirmationCounts, Judge, PeerConfirmation, origin_form};
 use crate::finding::Finding;

@@ -1,6 +1,7 @@
 //! [`estimate_cached_versions`] computes which earlier versions of robots.txt a crawler may still
-//! have cached. It uses what the host published, and the versions that the crawler was served
-//! there. [`CrawlerRobotsCache`] is the cache in which a crawler keeps robots.txt.
+//! have cached. It uses the versions that the host published, and those that the crawler was served
+//! there. [`CrawlerRobotsCache`] is the cache in which a crawler keeps robots.txt. Several crawlers
+//! may share one.
 
 use super::host::{ALL_CLIENTS, HostRecord, ServeHistory};
 use crate::crawlers::{Claim, Registry};

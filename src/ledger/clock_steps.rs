@@ -2,8 +2,9 @@
 //! wall clock with the monotonic clock. Afterwards the recorded times are unreliable, so crawlgate
 //! begins anew to observe which robots.txt crawlers are served.
 //!
-//! When a request detects such a step, the clock counts as unsettled until
-//! [`ClockStepDetector::mark_settled`] is called.
+//! When a request shows that the clock was set or the machine slept, the clock counts as unsettled
+//! until [`ClockStepDetector::mark_settled`] is called. Until then, the times of requests to hosts
+//! are not recorded.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};

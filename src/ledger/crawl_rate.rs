@@ -1,7 +1,7 @@
 //! [`CrawlRates`] detects crawlers that request faster than their crawl delay allows. It uses the
-//! generic cell rate algorithm (ITU-T I.371), which [`gcra`] implements. On each host, a verified
-//! crawler has one [`RateState`]. A crawler that is not verified has one for each of its addresses.
-//! A state may be forgotten when the delay after its last request is over.
+//! generic cell rate algorithm (ITU-T I.371), which [`gcra`] implements. All requests of a verified
+//! crawler to a host count together. Requests of an unverified crawler count separately for each
+//! address, because any client can use the crawler's name.
 
 use super::host_table::HostKey;
 use super::marked_clients::client_network;

@@ -1,8 +1,8 @@
-//! [`HostRecord`]: what the ledger knows of one host: since when it is observed (from then on the
-//! ledger knows every robots.txt that was served there), and which versions of robots.txt each
-//! crawler was served there ([`ServeHistory`]). Observation restarts when the host moves to another
-//! site, when no crawler requested it for long, and after a time for which records may be missing.
-//! [`host_facts`] converts a host into facts (rows) for the state database, and [`restore_hosts`]
+//! [`HostRecord`]: which versions of robots.txt each crawler was served on one host
+//! ([`ServeHistory`]), and since when the host is observed. Since that time the record has every
+//! robots.txt that was served on the host. Observation restarts when the host moves to another
+//! site, when no crawler requested the host for long, and when records may be missing.
+//! [`host_facts`] converts a record into facts (rows) for the state database, and [`restore_hosts`]
 //! converts facts back.
 
 use super::proxy_paths::ProxyPathStates;

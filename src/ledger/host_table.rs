@@ -1,11 +1,11 @@
 //! [`HostTable`]: the bounded table of the hosts on which crawlgate observes which robots.txt each
-//! crawler is served. When the table is full, the hosts without requests for the longest time are
-//! removed, and a removed host counts as never observed. A change is passed to the state store
-//! while the host is still locked, so that each commit to disk contains all changes that were made
-//! before it.
+//! crawler is served. When the table is full, it removes the hosts that had no requests for the
+//! longest time. A removed host counts as never observed. A change is passed to the state store
+//! while the host is still locked, so each commit to disk has all earlier changes.
 //!
-//! A new host is at first only in the table, because clients can invent any number of hosts. It is
-//! stored when a crawler requests it again after a minute, or when crawlgate stops.
+//! A new host is at first only in this table, because clients can invent any number of hosts. The
+//! host is written to the state store when a crawler requests it again after a minute, or when
+//! crawlgate stops.
 
 use super::host::{
     HostOwner, HostRecord, host_facts, removal_facts, serve_change_facts, to_observation,

@@ -1,8 +1,8 @@
 //! [`MarkedClients`]: the clients that requested a trap, a disallowed path that no obedient crawler
 //! requests. Such a client is marked, by site, claimed identity and address, until the mark expires
-//! or an operator releases it. The duration of a mark is elapsed time, so a change of the system
-//! time neither ends a mark early nor revives one that has ended. (Only the time for which
-//! crawlgate did not run is taken from the wall clock.)
+//! or an operator releases it. While crawlgate runs, the monotonic clock measures the duration of a
+//! mark, so a change of the system time does not affect it. Only the time for which crawlgate was
+//! stopped is taken from the wall clock.
 
 use super::clock_steps::{ClockStepDetector, MAX_CLOCK_DRIFT};
 use crate::bounded::{BoundedTable, Expires};

@@ -3,10 +3,10 @@
 //!
 //! - [`Ledger`] is the interface for other modules. For a request it returns which versions the
 //!   crawler may have cached, and it records each robots.txt that is served. `host_table` has the
-//!   observed hosts, `host` the record of one host, and `cached_versions` the computation.
-//! - `peers` is the part of [`Ledger`] about robots.txt files that other processes served. These
-//!   are peers (other instances of crawlgate in front of the same sites), and the other process of
-//!   an upgrade.
+//!   observed hosts, `host` the record of one host, and `cached_versions` computes the versions.
+//! - `peers` adds the robots.txt files that other processes served. Other processes are peers
+//!   (other instances of crawlgate in front of the same sites), and the other process in an
+//!   upgrade.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
 //! - [`BehaviourTables`] combines `crawl_rate`, `marked_clients` (traps) and `proven_fetches`
 //!   (which clients certainly have the present robots.txt).

@@ -1,12 +1,13 @@
-//! [`NetworkListHealth`] decides which lists of crawlers' networks may prove that a client is an
-//! impostor, because its address is in none of the networks. An outdated list would accuse real
-//! crawlers. So a list may accuse clients only if it verified a request within the last week, which
-//! shows that it is up to date. If it verified none, and requests under the crawler's name come
-//! from other addresses, it is suspended.
+//! [`NetworkListHealth`] decides which lists of crawlers' networks may prove impostors. A client is
+//! an impostor if it claims to be a crawler, and none of the crawler's networks has its address. An
+//! outdated list would accuse real crawlers. So a list may accuse clients only if it verified a
+//! client as the crawler within the last week. If it verified none in that week, and requests under
+//! the crawler's name came from other addresses, the list is suspended.
 //!
-//! There is a list for each site and crawler with networks in the policy, and for each crawler
-//! whose operator publishes networks or host names ([`EVERY_SITE`]). Requests take no lock: they
-//! read and write atomics in a table that is replaced when policies change.
+//! The policy of a site may have a list for a crawler, which counts on that site only. A crawler
+//! whose operator publishes networks or host names has one more list, which counts on all sites
+//! ([`EVERY_SITE`]). Requests take no lock: they read and write atomics in a table, and a change of
+//! policies replaces the whole table.
 
 use crate::crawlers::{Claim, Registry};
 use crate::facts::{Fact, ListProof};

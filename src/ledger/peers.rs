@@ -1,8 +1,8 @@
-//! The part of [`Ledger`] for other crawlgate processes: it adds what they served to this process's
-//! record of which robots.txt each crawler was served. Peers (other instances in front of the same
-//! sites) report what they served and observed. In an upgrade, the previous process reports to the
-//! next one what it serves until it ends. While such a report may be missing, no crawler is
-//! accused.
+//! The part of [`Ledger`] that adds reports of other crawlgate processes to the record of which
+//! robots.txt each crawler was served. Peers (other instances in front of the same sites) report
+//! what they served and observed. In an upgrade, the next process takes over while the previous one
+//! still serves some requests, and the previous process reports what it serves. While a report may
+//! be missing, no crawler is accused.
 
 use super::host::{ALL_CLIENTS, HostOwner, HostRecord, served_version, to_observation};
 use super::host_table::{host_key, key_text};

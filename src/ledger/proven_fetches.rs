@@ -1,8 +1,8 @@
 //! [`ProvenFetches`]: which clients were certainly served the present robots.txt. A fetch by a
 //! verified crawler counts for that crawler at every address. Any other fetch counts for its own
-//! address only, because another client may have used the crawler's name. The fetches survive an
-//! upgrade but not a restart, and other instances do not learn of them: a forgotten fetch only
-//! makes crawlgate more lenient.
+//! address only, because another client may have used the crawler's name. Fetches are kept in an
+//! upgrade, but not in a restart, and other instances do not learn of them. That is safe: without a
+//! fetch, crawlgate is only more lenient.
 
 use super::host_table::{HostKey, host_key};
 use super::marked_clients::client_network;

@@ -1,11 +1,12 @@
-//! [`ProxyPathStates`] says whether there may be a cache in front of crawlgate that answers
-//! requests for robots.txt in its place. A proxy path is a chain of trusted proxies through which
-//! requests reach a host; each path of a host has a state.
+//! [`ProxyPathStates`] says whether a cache in front of crawlgate may answer requests for
+//! robots.txt, so that crawlgate does not see them. A proxy path is a chain of trusted proxies
+//! through which requests reach a host.
 //!
-//! A proxy path is in one of these states:
-//! - perhaps cached: nothing is known, or one crawler was served a robots.txt through it.
-//! - not cached: two different crawlers were served the same version within one `max_age`. A cache
-//!   would have answered the second. This is stored with the host.
+//! Each proxy path of a host is in one of these states:
+//! - perhaps cached: nothing is known, or only one crawler was served a robots.txt through the
+//!   path.
+//! - not cached: crawlgate served the same version to two different crawlers within one `max_age`.
+//!   A cache would have answered the second one. This state is stored with the host.
 
 use crate::policy::RobotsVersionId;
 use crate::record::ProxyPath;

@@ -1,6 +1,6 @@
-//! [`LogRecord::client_address`] finds the address of the client in a line of an access log. The
-//! client's column has one address, or a list as in X-Forwarded-For. X-Forwarded-For may also have
-//! a column of its own.
+//! [`LogRecord::client_address`] finds the address of the client in a line of an access log, and
+//! skips trusted proxies. The client's column has one address, or a list as in X-Forwarded-For. In
+//! some logs X-Forwarded-For has a column of its own.
 
 use super::LogRecord;
 use crate::crawlers::parse_address;

@@ -1,8 +1,9 @@
-//! [`LogFormatString`]: the format of an access log, given as in nginx's `log_format` and parsed
-//! into literals and variables. The value of a variable ends at the first occurrence of the literal
-//! after it. This is safe for values in double quotes, because nginx escapes `"`; other values must
-//! not contain that literal. Each value is checked against its variable, so that a line of another
-//! format is not misread.
+//! [`LogFormatString`]: the format of an access log, which a user gives as in nginx's `log_format`.
+//! It is parsed into variables (such as `$status`) and the text between them. The value of a
+//! variable ends where the text after the variable first occurs. This is safe for values in double
+//! quotes, because nginx escapes quotes inside them. Other values must not contain that text. Each
+//! value is checked (a status is a number, for example), so that a line of another format is not
+//! misread.
 
 use super::values::FieldValues;
 use super::{LineResult, LogField, UnreadableReason, fields, unescape};

@@ -1,9 +1,10 @@
 //! Parses access logs with a JSON object in each line. [`parse_any_line`] reads the usual keys
-//! ([`field_for_key`]): those of crawlgate, Caddy, Traefik, and nginx with its usual names. If
-//! several keys of a line stand for one field, the one that [`field_for_key`] ranks best counts.
-//! Values inside Caddy's `request` and `headers` replace those of the line itself.
-//! [`parse_known_line`] reads the lines of services with keys of their own, and a [`KeyMap`] gives
-//! the keys of any other log.
+//! ([`field_for_key`]): those of crawlgate, Caddy, Traefik and nginx. [`parse_known_line`] reads
+//! the lines of services with keys of their own. For any other log, the user gives the keys in a
+//! [`KeyMap`].
+//!
+//! If several usual keys of a line stand for one field, the one that [`field_for_key`] ranks best
+//! counts. Values inside Caddy's objects `request` and `headers` replace values of the line itself.
 
 use super::fields::field_for_key;
 use super::values::{FIELD_COUNT, FieldValues};

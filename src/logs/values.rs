@@ -1,7 +1,7 @@
 //! [`FieldValues`]: the values in one line of an access log by their meaning, such as status or
-//! user agent. It makes the [`LogRecord`] of the request from them. The parsers of all formats fill
-//! it, except the one for the Common and Combined formats: most logs have these formats, and
-//! parsing is faster without it.
+//! user agent. The parser of a format fills in the values, which then become the [`LogRecord`] of
+//! the request. Only the parser of the Common and Combined formats makes the record directly: most
+//! logs have these formats, and this way is faster.
 
 use super::{
     FieldBytes, LineResult, LogField, LogRecord, RequestLine, UnreadableReason, client,

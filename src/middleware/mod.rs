@@ -1,7 +1,8 @@
-//! crawlgate inside an application: [`GateLayer`], a tower layer for axum, hyper, tonic and every
-//! other `Service<http::Request<_>>`. It needs no proxy and no second process. It serves
-//! robots.txt, blocks crawlers or slows them down, answers them with 503 during a pause, adds
-//! X-Robots-Tag lines to responses by their real content type, and writes robots metas into pages.
+//! [`GateLayer`] runs crawlgate inside an application, without a proxy or a second process. It is a
+//! tower layer for axum, hyper, tonic and every other `Service<http::Request<_>>`. It serves
+//! robots.txt. It blocks crawlers, slows them down, or answers them with 503 during a pause that
+//! the policy plans. It adds X-Robots-Tag lines to responses, and writes robots meta tags into HTML
+//! pages.
 //!
 //! ```no_run
 //! use crawlgate::middleware::GateLayer;

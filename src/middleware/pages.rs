@@ -1,6 +1,6 @@
-//! Writes robots metas into the HTML pages of an application in which crawlgate runs (as
-//! middleware). With the feature `html` this file re-exports `PageRewrite` of `forwarding`. Without
-//! the feature it has a stand-in that rewrites nothing.
+//! [`PageRewrite`] writes robots meta tags into the HTML pages of an application that uses
+//! crawlgate as middleware. This needs the feature `html`. Without the feature, a stand-in with the
+//! same name leaves every page as it is.
 
 #[cfg(feature = "html")]
 pub use crate::forwarding::PageRewrite;

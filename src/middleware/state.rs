@@ -1,5 +1,5 @@
-//! [`GateState`]: the running crawlgate inside an application, which all clones of a
-//! [`GateLayer`](super::GateLayer) share. When the last clone is dropped, the background threads
+//! [`GateState`]: one running crawlgate inside an application. All clones of a
+//! [`GateLayer`](super::GateLayer) share it. When the last clone is dropped, the background threads
 //! stop, the logs are flushed, and the state database is written.
 
 use crate::requests::RequestPipeline;

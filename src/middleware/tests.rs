@@ -1,5 +1,6 @@
-//! Tests of the middleware (crawlgate inside an application) with unusual applications: bodies in
-//! pieces, trailers, errors in the middle of a page, no response at all.
+//! Tests of the middleware (crawlgate inside an application). Some of the applications in these
+//! tests behave unusually: they send a body in pieces or trailers, fail in the middle of a page, or
+//! do not respond at all.
 
 use super::{GateBody, GateLayer, OpenError};
 use bytes::Bytes;

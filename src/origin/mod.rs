@@ -1,6 +1,7 @@
-//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch_robots`] fetches
-//! the file of any site as a crawler does (RFC 9309 section 2.3): it follows redirects to other
-//! hosts, and limits size and time.
+//! Fetches robots.txt files. [`robots`] keeps copies of the files that origins (the web servers
+//! behind crawlgate) serve themselves. [`fetch_robots`] fetches the file of any site as a crawler
+//! does (RFC 9309 section 2.3): it follows redirects, also to other hosts, and limits size and
+//! time.
 
 pub mod robots;
 

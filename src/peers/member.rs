@@ -1,8 +1,9 @@
-//! [`Member`]: the entry of one crawlgate instance in the shared store, where other instances find
-//! it. An instance becomes a member before it serves its first robots.txt. It stops being one when
-//! it shuts down in order, when an operator declares it gone, or when it has reported nothing for a
-//! day. [`StoreIdentity`] tells one store from another, and [`LogPosition`] is a position in the
-//! log of a store.
+//! [`Member`]: the entry of one crawlgate instance in the shared store, through which the instances
+//! in front of the same sites exchange what they know. An instance becomes a member before it
+//! serves its first robots.txt. Its membership ends when it shuts down in order, when an operator
+//! declares it gone, or when it has reported nothing for 25 hours. [`StoreIdentity`] tells one
+//! store from another. [`LogPosition`] is the position of an entry in the store's log (a Redis
+//! stream).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,8 +1,8 @@
-//! The interface to peers, which are other instances of crawlgate in front of the same sites.
-//! [`ExchangeStatus`] shows operators the state of all peers, [`Peers`] has the commands of
-//! operators, and [`ExchangeProgress`] is what requests read about peers. The module `exchange`,
-//! which connects instances through a shared store, implements all of it. Without it an instance
-//! has no peers.
+//! The interface to peers: the other instances of crawlgate in front of the same sites.
+//! [`ExchangeStatus`] shows operators the state of all instances, and [`Peers`] has what operators
+//! can do with peers. [`ExchangeProgress`] has what crawlgate reads about peers while it handles a
+//! request. The module `exchange` implements this interface with a shared store. Without that
+//! module an instance has no peers.
 
 mod member;
 

@@ -1,5 +1,5 @@
-//! [`IncludedFiles`]: the files of a policy directory that a policy can name: HTML pages that
-//! replace crawlgate's own, and the robots.txt that the site served before crawlgate.
+//! [`IncludedFiles`]: the files of a policy directory that a policy can name. These are HTML pages
+//! that replace crawlgate's own, and the robots.txt that the site served before crawlgate.
 //! [`Policy::include`] copies the contents of the named files into a policy.
 
 use super::lint::catalogue as lints;

@@ -1,6 +1,6 @@
-//! [`ParsedRobotsVersion`]: an earlier robots.txt, parsed so that requests can be judged by it while
-//! crawlers may still have it cached. Only the bytes of the file are needed for that, and not the
-//! policy that it was compiled from.
+//! [`ParsedRobotsVersion`]: an earlier robots.txt of a site, parsed. Requests are judged by it,
+//! too, while crawlers may still have the file cached. Parsing needs only the bytes of the file,
+//! not the policy from which the file was made.
 
 use super::site::{
     GroupBinding, RobotsVersionId, crawler_names, find_binding, unregistered_tokens,

@@ -1,7 +1,7 @@
-//! [`PublicationHistory`]: the robots.txt versions that a host published earlier, and when. Requests are
-//! judged by these versions, too, because a crawler may still have one of them cached. The module
-//! `publications` computes the histories whenever sites change; [`PublicationHistories`] finds the history
-//! of a host without allocating.
+//! [`PublicationHistory`]: the robots.txt versions that a host published earlier, and when.
+//! Requests are judged by these versions, too, because a crawler may still have one of them cached.
+//! The module `publications` computes the histories whenever sites change. [`PublicationHistories`]
+//! finds the history of a host.
 
 use super::model::HostPattern;
 use super::site::{HostIndex, SiteEntry, SupersededVersion};

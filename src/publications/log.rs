@@ -1,10 +1,10 @@
-//! [`PublicationLog`]: a log of which robots.txt crawlgate published, for the last month. It
+//! [`PublicationLog`]: a log of the robots.txt files that crawlgate published in the last month. It
 //! consists of two lists: which site had which hosts ([`Tenure`]), and what each site published
 //! ([`Publication`]). The lists are separate, because a site may have thousands of hosts and
-//! publish many versions. `timeline` computes from both what one host published.
+//! publish many versions. `timeline` computes from both lists what one host published.
 //!
 //! At each moment a site publishes a version of robots.txt, the status 503 in its place, or
-//! nothing. Only [`PublicationLog::record`] changes that.
+//! nothing. [`PublicationLog::record`] adds each change to the log.
 
 use super::records::{
     ChangePoint, ChangeSpan, CurrentSite, DeclaredPreviousRobots, LogGaps, Publication,

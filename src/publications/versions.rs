@@ -1,6 +1,6 @@
 //! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. The
-//! rules in a file are parsed when they are first needed, and kept. [`PeerPublicationLogs`] has what other
-//! instances of crawlgate published.
+//! rules in a file are parsed when they are first needed, and kept. [`PeerPublicationLogs`] has
+//! what other instances of crawlgate published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;

@@ -1,7 +1,8 @@
-//! [`CountTable`] counts the requests since crawlgate started, by site, crawler, identity, kind
-//! (such as violation) and action (such as blocked). The metrics export each combination as a time
-//! series, and the history for the dashboard regularly takes what was added. The number of series
-//! is limited: beyond [`MAX_SERIES`], requests count under the crawler [`OVERFLOW`].
+//! [`CountTable`] counts the requests since crawlgate started, by site, crawler, identity (such as
+//! verified), kind (such as violation) and action (such as blocked). The metrics export each
+//! combination as a time series. The history for the dashboard regularly takes what was added. At
+//! most [`MAX_SERIES`] time series are made. Beyond that, requests count under the crawler name
+//! [`OVERFLOW`].
 
 use super::counts::{CountColumn, unix_seconds};
 use super::{CountedAction, RecordedKind, RequestCounts, ViolationKind};

@@ -1,8 +1,9 @@
-//! [`RequestCounts`] counts requests by kind (such as violation) and by action (such as blocked).
-//! It also has the bytes sent, the numbers of responses by status, and the time until which some
-//! disallowed requests do not count as violations. [`CountsByIdentity`] has these counts separately
-//! for verified clients, unverified clients and impostors under one crawler's name. Each number has
-//! the name of its column in the tables of `state.db`.
+//! [`RequestCounts`] counts requests by kind (such as violation), by action (such as blocked) and
+//! by the status of the response. It also has the bytes sent. Some disallowed requests do not count
+//! as violations, for example because the crawler may use an older robots.txt until a known time.
+//! The latest such time is kept here, too. [`CountsByIdentity`] has separate counts for verified
+//! clients, unverified clients and impostors under one crawler's name. Each number has the name of
+//! its column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;

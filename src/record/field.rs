@@ -1,5 +1,5 @@
 //! [`RecordField`]: the fields of a finished request that logs, tables and pages can show, such as
-//! its host, its status or the crawler's name. Each log or page lists the fields that it shows, for
+//! the host, the status or the crawler's name. Each log or page has its own list of fields, for
 //! example [`SAMPLE_FIELDS`]. To add a field, add a variant and its value here, and describe the
 //! field in `docs/logs-and-metrics.md`.
 

@@ -1,7 +1,7 @@
 //! [`Judgement`]: what crawlgate found out and decided about one request. It is a [`SiteJudgement`]
 //! if the requested host belongs to a site. A judgement keeps the compiled policies by which the
-//! request was judged. So all later steps of the request use the same policies, even if they are
-//! reloaded meanwhile.
+//! request was judged. So a reload of the policies changes nothing about the later steps of that
+//! request.
 
 use super::CountedAction;
 use crate::crawlers::Claim;

@@ -1,8 +1,8 @@
 //! Records of finished requests, from which logs and counts are made. A [`RequestRecord`] has the
 //! request ([`RequestCopy`]), its [`Judgement`], and what was sent ([`SentResponse`]). Every
 //! [`Sink`] gets the record: metrics, access log, event log, evidence log. [`RecordField`] lists
-//! the fields that a log can show. [`RequestCounts`] are the numbers of requests that metrics,
-//! history, reports and audits share; [`CountTable`] counts the requests of a running crawlgate,
+//! the fields that a log can show. [`RequestCounts`] is the form of counts that metrics, history,
+//! reports and audits have in common. [`CountTable`] counts the requests of a running crawlgate,
 //! and [`TopPaths`] the paths that crawlers request most.
 
 mod count_table;

@@ -1,6 +1,6 @@
-//! Finds the AI assistant or search engine that sent a visitor to a site. [`ReferringServices`] is the table
-//! of these services, read from `services.yaml`. It finds the [`ReferringService`] of a request by its
-//! `Referer`, or by `utm_source` in its target.
+//! Finds the AI assistant or search engine that sent a visitor to a site. [`ReferringServices`] is
+//! the table of these services, read from `services.yaml`. The table finds the [`ReferringService`]
+//! of a request by the `Referer` field, or by `utm_source` in the request target.
 //!
 //! A host in the table stands for itself and its subdomains: `google.evil.example` is no service.
 

@@ -1,6 +1,6 @@
-//! [`Report::from_history`] makes the report about crawlers from what a running crawlgate has
-//! stored in the state database. These are the counts of requests by hour, day or week, and samples
-//! of requests against the rules.
+//! [`Report::from_history`] makes the report about crawlers from the state database of a running
+//! crawlgate. The database has the counts of requests by hour, day or week, and samples of requests
+//! that broke the rules.
 
 use super::row::UNKNOWN_BOTS;
 use super::{

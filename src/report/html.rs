@@ -1,7 +1,7 @@
 //! [`render_html`] renders a report about crawlers as one HTML page that needs no server, for
-//! `report --html` and `audit --html`. [`ReportFragment`] is the part that this page shares with the
-//! overview of the dashboard. Both have no script, and every text is escaped, because names and
-//! URLs come from clients.
+//! `report --html` and `audit --html`. [`ReportFragment`] is the part that this page shares with
+//! the overview of the dashboard. The HTML has no script, and every text is escaped, because names
+//! and URLs come from clients.
 
 use super::about_log::about_log_sentences;
 use super::links::{crawler_link, place_words, policy_line_link, site_link, violations_link};

@@ -1,6 +1,7 @@
 //! The parts of a report that only `crawlgate audit` fills in, because only this command reads
-//! access logs. [`LogSummary`] has the facts about the lines of the logs, and [`TopEntry`] and
-//! [`RuleCount`] are entries of the lists of what occurs most often.
+//! access logs. [`LogSummary`] says what was read of the logs, and what could not be judged. A
+//! report also lists what occurs most often: [`TopEntry`] and [`RuleCount`] are entries of these
+//! lists.
 
 use crate::numbers::thousands;
 use crate::time::{Timestamp, rfc3339};

@@ -1,7 +1,7 @@
-//! [`CrawlerRow`]: one line of a report. It has the requests under one crawler's name that came
-//! from clients of one identity (verified, unverified or impostor). Each identity has a line of its
-//! own, because anybody can send a crawler's user agent. [`ReportSection`] is the section of the
-//! report that a line belongs to.
+//! [`CrawlerRow`]: one line of a report, about the requests that came under one crawler's name.
+//! Anybody can send a crawler's user agent, so verified clients, unverified clients and impostors
+//! each have a line of their own. [`ReportSection`] is the section of the report that a line
+//! belongs to.
 
 use super::{ReportTotals, RuleCount, StatusPaths, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};

@@ -1,6 +1,7 @@
-//! [`Traffic`]: which part of a site's traffic comes from crawlers, which crawlers take most of it,
-//! and how many visitors come from the AI assistants and search engines of the crawlers' operators.
-//! Requests of impostors count in the sums of all requests and bytes, but for no crawler.
+//! [`Traffic`]: which part of a site's traffic comes from crawlers, and which crawlers take most of
+//! it. It also says how many visitors come from AI assistants and search engines whose operators
+//! run these crawlers. Requests of impostors count in the sums of all requests and bytes, but for
+//! no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};

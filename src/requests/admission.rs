@@ -1,6 +1,6 @@
 //! [`AdmissionLimiter`] limits how many connections, or how many bytes in buffers, are in use at
-//! one time, in total and for each client. An [`AdmissionPermit`] counts as in use until it is
-//! dropped. The counts are exact.
+//! one time. There is a limit for each client and one for all clients together. An
+//! [`AdmissionPermit`] stands for one use, and counts until it is dropped.
 
 use crate::ledger::client_network;
 use crate::locks::lock;

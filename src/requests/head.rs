@@ -1,7 +1,7 @@
 //! [`RequestHead`]: a trait for the head of an HTTP request (method, target, header fields).
 //! HTTP/1, HTTP/2, the middleware (crawlgate inside an application) and the decision service (for
-//! other proxies) have heads of different types; through this trait one pipeline handles them all.
-//! [`HeadFields`] are the parts that judging reads. A head is borrowed; the
+//! other proxies) have heads of different types. Through this trait one pipeline handles all of
+//! them. [`HeadFields`] are the parts that judging reads. A head is only borrowed, so the
 //! [`Ticket`](super::Ticket) copies what is needed later.
 
 use super::head_error::HeadError;

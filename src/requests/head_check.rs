@@ -1,8 +1,8 @@
-//! [`check_head`] refuses a request head that two servers could understand differently, because the
-//! origin behind crawlgate reads it too. It also applies the limits on sizes, and refuses TRACE and
-//! CONNECT. [`HeadParts`] collects the parts of a head that the check needs. If crawlgate runs
-//! inside an application, or another proxy asks it, that server has already read the head; then the
-//! head is not checked here.
+//! [`check_head`] refuses a request head that crawlgate and the origin behind it could understand
+//! differently. It also applies the limits on sizes, and refuses TRACE and CONNECT. [`HeadParts`]
+//! collects the parts of a head that the check needs. Only a reverse proxy needs the check: inside
+//! an application, or beside a proxy that asks crawlgate for decisions, another server has already
+//! read the head.
 
 use super::head_error::HeadError;
 use crate::heads::is_host;

@@ -1,6 +1,6 @@
 //! [`HeadWriter`] writes the HTTP heads that leave crawlgate as a reverse proxy: the head of a
 //! request for the origin, and the head of the origin's response for the client. If the origin
-//! fails, it makes the answer that the client gets instead.
+//! fails, `HeadWriter` makes the answer that the client gets instead.
 
 use super::connection_facts::ConnectionFacts;
 use super::ticket::Ticket;

@@ -1,13 +1,13 @@
 //! The steps that requests of all entry points go through. An entry point is a way by which
 //! requests come in: HTTP/1, HTTP/2, the middleware in an application, or the decision service
 //! (which other proxies ask whether a request may pass). [`RequestPipeline::receive`] does
-//! everything before the origin: it rejects malformed heads, answers challenges of certificate
-//! authorities, redirects to https, has the request judged, and makes the answer.
+//! everything that comes before the origin. It rejects malformed heads, answers challenges of
+//! certificate authorities, redirects to https, has the request judged, and makes the answer.
 //!
-//! It returns a [`Ticket`]: the request and the decision about it. The entry point sends the
+//! The result is a [`Ticket`]: the request and the decision about it. The entry point sends the
 //! [`Answer`](crate::answers::Answer), or forwards the request with the heads that [`HeadWriter`]
-//! writes. [`Ticket::finish`] records the request once the bytes were written; a ticket that is
-//! dropped before is recorded as a request whose client left.
+//! writes. [`Ticket::finish`] records the request once the bytes were written. If a ticket is
+//! dropped before that, the request is recorded as one whose client left.
 //!
 //! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if it has requests of the
 //! crate `http`. [`InstanceInputs`](crate::upkeep::InstanceInputs) opens an

@@ -1,6 +1,6 @@
 //! [`PendingRecord`]: a request whose response is complete, while crawlgate still writes the last
-//! bytes to the connection. Only when they were written, or writing failed, is it known how the
-//! response ended. Then the request is recorded in the access log and the metrics.
+//! bytes to the connection. How the response ended is known when these bytes were written, or when
+//! writing failed. Then the request is recorded in the access log and the metrics.
 
 use super::response_outcome::{ResponseEnd, ResponseOutcome};
 use super::ticket::Ticket;

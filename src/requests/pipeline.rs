@@ -1,7 +1,7 @@
 //! [`RequestPipeline`]: the steps of every request before it is sent to the origin, in this order.
-//! A malformed head is rejected, a certificate authority gets the file of its challenge (ACME), a
-//! request that should use https is redirected, and every other request is judged by the policy. A
-//! judged request is then answered or forwarded ([`NextStep`]).
+//! A malformed head is rejected. A certificate authority gets the file of its challenge (ACME). A
+//! request that should use https is redirected. Every other request is judged by the policy, and
+//! then answered or forwarded ([`NextStep`]).
 
 use super::buffer_budget::BufferBudget;
 use super::challenge_files::ChallengeFiles;

@@ -1,7 +1,7 @@
-//! [`Responder`]: a service behind a listener that answers every request itself, such as the
-//! decision service (which other proxies ask whether a request may pass). The listener passes the
-//! service a [`ReceivedRequest`], sends the [`OutgoingAnswer`] that the service returns, and
-//! records the request in the logs.
+//! [`Responder`]: a service that answers every request itself and forwards none. An example is the
+//! decision service, which other proxies ask whether a request may pass. The listener in front of
+//! the service passes it a [`ReceivedRequest`]. The listener then sends the [`OutgoingAnswer`] that
+//! the service returns, and records the request in the logs.
 
 use super::response_outcome::ResponseEnd;
 use super::ticket::Ticket;

@@ -1,6 +1,6 @@
-//! [`ResponseOutcome`]: what a client got in response to a request: the status, the X-Robots-Tag
-//! lines and the size of the body, for the access log and the metrics. [`ResponseEnd`] says whether
-//! the response was sent completely, and if not, why.
+//! [`ResponseOutcome`]: what a client got in response to a request. It has the status, the
+//! X-Robots-Tag lines and the size of the body, for the access log and the metrics. [`ResponseEnd`]
+//! says whether the response was sent completely, and if not, why.
 
 use smallvec::SmallVec;
 

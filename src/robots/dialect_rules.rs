@@ -1,6 +1,6 @@
 //! [`DialectRules`]: the groups and rules of a parsed robots.txt ([`RobotsFile`]), as one dialect
-//! (RFC 9309 or Google's library) understands them. They find the groups for a crawler's user-agent
-//! token, and decide whether the crawler may fetch a URL.
+//! understands them: RFC 9309 or Google's library. [`DialectRules`] finds the groups for a
+//! crawler's user-agent token, and decides whether the crawler may fetch a URL.
 
 use super::dialect::url_path;
 use super::file::{KeySpelling, RobotsFile, RobotsKey};

@@ -1,7 +1,7 @@
-//! [`RobotsDocument`]: a robots.txt as data, which crawlgate makes from a policy.
-//! [`render_robots_txt`](super::render_robots_txt) writes it as the file that crawlers get, and a
-//! [`GroupMatcher`](super::GroupMatcher) judges requests by it. So the verdicts always agree with
-//! the robots.txt that is served.
+//! [`RobotsDocument`]: the content of the robots.txt that crawlgate makes from a policy.
+//! [`render_robots_txt`](super::render_robots_txt) writes a document as the file that crawlers get,
+//! and a [`GroupMatcher`](super::GroupMatcher) judges requests by the same document. So the
+//! verdicts always agree with the robots.txt that is served.
 
 use super::PathPattern;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! [`GoogleRules`]: the rules of a robots.txt that crawlgate publishes, as Google's open-source
 //! parser reads them. Google's crawlers are judged by these rules in addition to those of RFC 9309.
-//! Google's parser and RFC 9309 disagree about few rules ([`differs_for_google`]), so most groups
-//! need no [`GoogleRules`].
+//! Most crawlers need no [`GoogleRules`]: the parser finds the same group as RFC 9309, and the
+//! group has no rule that the parser reads differently ([`differs_for_google`]).
 
 use super::{Dialect, PathPattern, RobotsDocument, Rule, RuleSet};
 

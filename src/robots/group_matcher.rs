@@ -1,6 +1,6 @@
-//! [`GroupMatcher`]: the robots.txt that crawlgate publishes ([`RobotsDocument`]), prepared for
-//! judging requests. It finds the group for the user-agent token of a crawler; the [`RuleSet`] of
-//! that group finds the rule that decides about a URL.
+//! [`GroupMatcher`]: the groups of the robots.txt that crawlgate publishes ([`RobotsDocument`]),
+//! prepared for judging requests. The matcher finds the group for a crawler's user-agent token. The
+//! [`RuleSet`] of that group then finds the rule that decides about a URL.
 
 use super::{RobotsDocument, RuleSet};
 use std::cmp::Ordering;

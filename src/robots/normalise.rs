@@ -4,17 +4,18 @@
 //!
 //! - An escape of an unreserved byte is decoded; every other escape stays, its hex digits in upper
 //!   case.
-//! - Bytes above ASCII, controls and space are escaped, and so is `#`, which would begin a comment
-//!   in a rule (in a target it begins the fragment, which was removed before).
+//! - Bytes above ASCII, controls and space are escaped. `#` is escaped, too: in a rule it would
+//!   begin a comment. (In a target it begins the fragment, which was removed before.)
 //! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken
 //!   for each other.
 //! - A `%` that begins no escape stays `%`. The RFC is silent here; it matters only that patterns
 //!   and targets are treated alike.
 //!
-//! `*` and `$` are the exception: by figure 6 of RFC 9309, `%2A` and `%24` in a rule match the raw
-//! characters in a URL. So a normalised target has one byte for each of the two characters, raw or
-//! escaped: `$` for `$`, and [`LITERAL_STAR`] for `*`, because `*` is the wildcard in a rule. (If
-//! targets kept the escape, the URL `/menu$` would become `/menu%24` and match the rule `/*4$`.)
+//! The characters `*` and `$` are an exception. By figure 6 of RFC 9309, `%2A` and `%24` in a rule
+//! match the raw characters in a URL. So a normalised target has one byte for the raw and for the
+//! escaped character: `$` for `$` and `%24`, and [`LITERAL_STAR`] for `*` and `%2A`, because `*` is
+//! the wildcard in a rule. (If a normalised target wrote `$` as `%24`, the URL `/menu$` would
+//! become `/menu%24` and match the rule `/*4$`.)
 
 use super::step_counter::count_steps;
 

@@ -1,7 +1,7 @@
 //! [`RuleSet`]: the Allow and Disallow rules of one robots.txt group. [`RuleSet::find`] finds the
-//! longest rule that matches a request target, also among thousands of rules. For this it has two
-//! indexes: one by the prefixes of the path patterns, and [`WindowIndex`] by bytes after their
-//! first wildcard.
+//! longest rule that matches a request target. Two indexes make this fast, even among thousands of
+//! rules: one of the prefixes of the path patterns, and [`WindowIndex`] of the bytes that follow
+//! the first wildcard of a pattern.
 
 use super::Rule;
 use super::window_index::WindowIndex;

@@ -1,11 +1,12 @@
-//! [`WindowIndex`] finds the path patterns of robots.txt that may match a request target, by bytes
-//! that every matching target contains. It is for patterns that have the same prefix and so cannot
-//! be told apart by it (`/*?sort=` and `/*.pdf$` both have `/`).
+//! [`WindowIndex`] finds the path patterns of robots.txt that may match a request target. It is for
+//! patterns with a wildcard that have the same text before it. For example, `/*?sort=` and
+//! `/*.pdf$` both begin with `/`, so this prefix cannot tell them apart.
 //!
-//! Each pattern is filed under one **window**: up to four adjacent bytes of its text after the
-//! first wildcard. Of all windows of a pattern, the index takes the one that is rarest among all
-//! patterns. One pass over the target finds every pattern that can match: at each byte it looks up
-//! the last bytes in a small bit set. Memory is linear in the number of patterns.
+//! Each pattern is filed under one **window**: up to four adjacent bytes of the text after its
+//! first wildcard. Every target that matches the pattern contains the window. The index chooses the
+//! window of a pattern that is rarest among all patterns. One pass over the target finds every
+//! pattern that can match: at each byte, the last bytes are looked up in a small bit set. Memory is
+//! linear in the number of patterns.
 
 use super::PathPattern;
 use super::step_counter::count_steps;

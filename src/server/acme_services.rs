@@ -1,6 +1,7 @@
-//! [`AcmeServices`] connects `acme` (automatic certificates) with the running server. `acme` gets
-//! the settings and the hosts from it. The request pipeline gets the answers to an authority's
-//! challenges, and the status for operators gets the state of certificates and orders.
+//! [`AcmeServices`] connects the module `acme` (automatic certificates) with the running server.
+//! The server passes the settings and the hosts to `acme`. The request pipeline gets from `acme`
+//! the answers to an authority's challenges. The status for operators gets the state of
+//! certificates and of their orders.
 
 use super::ServerError;
 use crate::acme::{AcmeScheduler, ChallengePorts, ChallengeReachability, IssuedCertificates};

@@ -1,10 +1,11 @@
 //! [`start_background`] starts the background work of the server: the threads of the module
 //! `upkeep`, and jobs that run when they are due. The jobs put planned changes into force, load
-//! renewed certificate files, get timestamps for the evidence log, and reload on SIGHUP.
+//! renewed certificate files, get timestamps for the evidence log (which third parties can check),
+//! and reload on SIGHUP.
 //!
-//! [`catch_signals`] is called first: a signal that arrives during the start then waits until the
-//! background work can handle it. Otherwise a SIGHUP would end the process, because Pingora does
-//! not handle it.
+//! [`catch_signals`] is called before that: a signal that arrives during the start then waits until
+//! the background work has begun. Without it a SIGHUP would end the process, because Pingora does
+//! not handle SIGHUP.
 
 use super::ServerError;
 use super::hand_over::UpgradeCoordinator;

@@ -1,11 +1,11 @@
-//! [`StorePeers`] connects this instance of crawlgate with the other instances, with which it
-//! exchanges facts (such as which crawler fetched which robots.txt) through a shared store (Redis
-//! or Valkey). [`StorePeers::write_counts`] writes the request counts of this instance into the
-//! store, so that the dashboard of each instance shows the sums of all.
+//! [`StorePeers`] connects this instance of crawlgate with the other instances, through a shared
+//! store (Redis or Valkey). The instances exchange facts, such as which crawler fetched which
+//! robots.txt. [`StorePeers::write_counts`] writes the request counts of this instance into the
+//! store. So the dashboard of each instance can show the sums of all instances.
 //!
-//! The counts of an hour, a day or a week are always written as a whole, so that the next write
-//! makes up for a lost one. The counts have a connection of their own, apart from the facts by
-//! which requests are judged.
+//! The counts of an hour, a day or a week are always written as a whole. So if one write is lost,
+//! the next one makes up for it. Counts and facts use different connections: only the facts are
+//! needed to judge requests.
 
 use super::ServerError;
 use crate::admin::StoreMonitor;

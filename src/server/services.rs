@@ -1,7 +1,7 @@
 //! [`Services`]: the parts of the server behind its listeners. [`Services::open`] opens them one
 //! after the other: the clock, the state store, the sites, the ledger (which robots.txt each
-//! crawler was served), the judge of requests, the exchange of facts with other instances, and the
-//! servers of the origins.
+//! crawler was served), the judge of requests, the exchange with other instances of crawlgate, and
+//! the servers of the origins.
 
 use super::ServerError;
 use super::acme_services::AcmeServices;

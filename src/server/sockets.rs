@@ -1,9 +1,9 @@
 //! [`Sockets`]: the listening sockets of the proxy, of the decision service for other proxies, and
 //! of the admin interface. [`Sockets::bind`] takes over the sockets that a previous process or the
 //! service manager passes, and binds the remaining addresses. [`ControlEndpoint`] is the control
-//! socket for commands such as `crawlgate status`. It answers before the first request is accepted.
-//! In an upgrade with the same socket path, it answers once the previous process accepts no
-//! connection any more.
+//! socket for commands such as `crawlgate status`. It answers before the server accepts the first
+//! request. In an upgrade, a previous process with the same socket path keeps the socket until that
+//! process accepts no more connections.
 
 use super::{BoundAddresses, ServerError};
 use crate::admin::control::{ControlRequestHandler, ControlSocket};

@@ -1,6 +1,6 @@
 //! [`Stop`] asks the server to stop, and [`Drain`] waits for its last request. They replace
-//! Pingora's own stop, which always sleeps for its whole grace period, even when idle, and then
-//! does not wait for requests (Pingora 0.9.1).
+//! Pingora's own stop. That one always sleeps for its whole grace period, even when no request is
+//! open, and then does not wait for requests (Pingora 0.9.1).
 //!
 //! A stop is in one of these states:
 //! - `None`: the server serves. An upgrade ([`Stop::stop_after_upgrade`]) moves it to

@@ -1,6 +1,6 @@
-//! Parses addresses in settings and command-line flags. [`OriginServerAddress::parse`] parses the URL of
-//! a server, [`normalize_host`] and [`normalize_host_pattern`] a host, and [`parse_listen_address`]
-//! an address to listen on.
+//! Parses addresses in settings and command-line flags. [`OriginServerAddress::parse`] parses the
+//! URL of a server, [`normalize_host`] a host, [`normalize_host_pattern`] a host pattern such as
+//! `*.shop.example`, and [`parse_listen_address`] an address to listen on.
 
 use super::OriginServerAddress;
 use crate::yaml::is_plain_word;

@@ -1,6 +1,6 @@
-//! [`ClientAddressField`]: the setting that names the header field in which trusted proxies send the
-//! address of the client, such as X-Forwarded-For. crawlgate reads only this one field: if it read
-//! two, a client could send the field that the proxy does not set, and fake its address.
+//! [`ClientAddressField`]: the setting that names the header field in which trusted proxies send
+//! the address of the client, such as X-Forwarded-For. crawlgate reads only this one field: if it
+//! read two, a client could send the field that the proxy does not set, and fake its address.
 
 use crate::yaml::NodeReader;
 use http::{HeaderName, header};

@@ -1,6 +1,6 @@
-//! [`OriginSettings`]: the settings of one origin, which is the group of web servers that crawlgate
-//! forwards requests to for some hosts and paths. They include load balancing, health checks, TLS
-//! and capacity.
+//! [`OriginSettings`]: the settings of one origin. An origin is a group of web servers that gets
+//! the requests for some hosts and paths from crawlgate. The settings include load balancing,
+//! health checks, TLS and capacity.
 
 use super::OriginServerAddress;
 use super::address::parse_host_port;

@@ -1,7 +1,7 @@
 //! [`OriginIndex`] finds the origin (the web servers behind crawlgate) for the host and path of a
-//! request. An exact host wins over the longest wildcard, which wins over the origins for all other
-//! hosts. Among the origins of a host, the longest path prefix wins. If no prefix of a host fits,
-//! the next wider host pattern is tried.
+//! request. An exact host counts first, then the longest wildcard, then the origins that name no
+//! host. Among the origins of one host pattern, the longest path prefix counts. If no prefix fits
+//! the path, the next wider host pattern is tried.
 
 use super::OriginSettings;
 use crate::robots::Authority;

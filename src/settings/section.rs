@@ -1,5 +1,5 @@
-//! [`section!`] declares a section of the settings file `crawlgate.yaml`, so that the type, the
-//! default and the decoder of each of its fields are in one place.
+//! [`section!`] declares a section of the settings file `crawlgate.yaml`. The declaration has the
+//! type, the default and the decoder of each field in one place.
 
 /// Declares the struct of a section, each field as `key => field: type = default, decoder;`. Its
 /// `decode` reads the fields of a map. Missing and wrong ones have their defaults.

@@ -1,6 +1,6 @@
 //! [`EjectionSettings`] and [`HealthSettings`]: the settings `ejection` and `health` of an origin.
-//! They say when one of the origin's servers gets no requests for a while, because requests to it
-//! fail (`ejection`) or its health checks fail (`health`).
+//! One of the origin's servers gets no requests for a while if requests to it fail (`ejection`), or
+//! if its health checks fail (`health`).
 
 use super::address::normalize_host_pattern;
 use super::section::section;

@@ -1,5 +1,6 @@
 //! [`SitemapChecker`] judges the URLs of sitemaps: whether the rules of the site allow the known
-//! search crawlers to fetch and to index them. If `fetch_until` is set, it also requests the URLs.
+//! search crawlers to fetch and to index each URL. If `fetch_until` is set, the checker also
+//! requests the URLs.
 
 use super::fetch::fetch_urls;
 use super::lints::{self, url_finding};

@@ -1,5 +1,6 @@
-//! [`fetch_urls`] requests the URLs of a sitemap and reports those whose response is no page for the index. It
-//! sends four requests at a time, and follows no redirect.
+//! [`fetch_urls`] requests the URLs of a sitemap. It reports the URLs that a search engine would
+//! not index: the response is an error or a redirect, or the page says `noindex`. It sends four
+//! requests at a time, and follows no redirect.
 
 use super::lints::{self, url_finding};
 use super::parse::shown;

@@ -1,5 +1,6 @@
 //! The lints of sitemaps: the mistakes that crawlgate finds in the URLs of a sitemap, each with an
-//! id. The comment on a lint is the explanation that users read, as in `policy/lint/catalogue`.
+//! id. The doc comment on a lint is also the explanation that users read, as in
+//! `policy/lint/catalogue`.
 
 use super::parse::shown;
 use crate::policy::lint::{Lint, lints};

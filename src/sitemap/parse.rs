@@ -1,5 +1,5 @@
-//! [`Sitemap::parse`] parses an XML sitemap, an index of sitemaps or a plain list of URLs, also if
-//! it is compressed with gzip. Each URL keeps its byte range in the text, and [`SpanFinder`]
+//! [`Sitemap::parse`] parses an XML sitemap, an index of sitemaps or a plain list of URLs. The text
+//! may be compressed with gzip. Each URL keeps its byte range in the text, and [`SpanFinder`]
 //! converts ranges to lines and columns. [`shown`] quotes and shortens a URL for a message.
 
 use crate::files::read_up_to;

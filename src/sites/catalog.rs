@@ -1,6 +1,6 @@
-//! [`SiteCatalog`]: the sites in force and their policy files, by name. [`SiteCatalog::apply`]
-//! applies a planned change of a policy file ([`SiteChange`]). Other methods apply changes that
-//! come from the clock, from the origin's robots.txt, and from operators.
+//! [`SiteCatalog`]: the sites in force and their policy files, by the name of the site.
+//! [`SiteCatalog::apply`] applies the change of one policy file ([`SiteChange`]). Other methods
+//! apply changes that come from the clock, from the origin's robots.txt, or from operators.
 
 use super::default_sites::{DefaultSite, hosts_without_site};
 use super::origins::OriginRobotsFiles;

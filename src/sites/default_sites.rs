@@ -1,7 +1,7 @@
 //! [`DefaultSite`]: a site that crawlgate makes while there is no policy. It passes on the origin's
 //! own robots.txt, and crawlgate observes which crawlers break it. Each origin in the settings has
-//! a default site for its hosts, unless its `paths` exclude `/robots.txt`. If no origin has one, a
-//! single default site covers every host.
+//! a default site for its hosts, unless the origin's `paths` exclude `/robots.txt`. If no origin
+//! has a default site, a single one covers every host.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};

@@ -1,6 +1,6 @@
-//! [`HostOwners`] says for each host which site it belongs to. A host belongs to only one site; a
-//! second site whose policy names the host gets a [`HostConflict`]. The server, and commands that
-//! work without it, share this rule.
+//! [`HostOwners`] says for each host to which site it belongs. A host belongs to only one site. If
+//! the policy of a second site names the host, that site gets a [`HostConflict`]. The same rule
+//! holds in the server and in commands that work without the server.
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;

@@ -1,6 +1,7 @@
-//! Converts the publication log, which records what each host published as robots.txt, to rows
-//! (facts) of the state database ([`log_to_facts`]). After a restart, [`log_from_facts`] makes the
-//! log from these facts again, and [`versions_from_facts`] the robots.txt files.
+//! Converts the publication log to rows (facts) of the state database, and back. The log records
+//! what each host published as robots.txt. [`log_to_facts`] makes the facts. After a restart,
+//! [`log_from_facts`] makes the log from them again, and [`versions_from_facts`] the robots.txt
+//! files.
 
 use crate::facts::{AnyFact, DeclaredVersion, GapReason, HistoryGap, StoredFacts};
 use crate::policy::RobotsVersionId;

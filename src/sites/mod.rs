@@ -1,10 +1,10 @@
-//! [`SiteManager`] turns the policy files of a directory into the snapshot (all compiled sites at
-//! one moment) by which requests are judged. Requests read the snapshot without a lock. The
-//! `SiteUpdater` makes one change at a time. Callers pass the time (`now`).
+//! [`SiteManager`] turns the policy files of a directory into the snapshot by which requests are
+//! judged. The snapshot has all compiled sites at one moment, and requests read it without a lock.
+//! The `SiteUpdater` makes one change at a time. Callers pass the current time (`now`).
 //!
 //! `policy_directory` reads the files, `plan` compares them with the sites in force, `catalog`
-//! applies the changes, and `publisher` commits and publishes the result. The states of a file are
-//! in `policy_file`, those of a publication in `publisher`.
+//! applies the changes, and `publisher` commits and publishes the result. `policy_file` has the
+//! states of a policy file. `publisher` says when a changed robots.txt must wait.
 
 mod catalog;
 mod default_sites;

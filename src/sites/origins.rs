@@ -1,10 +1,10 @@
-//! [`OriginRobotsFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled
-//! from its policy and its copy. [`InitialOriginRobots`] has the copies at the start, and
+//! [`OriginRobotsFiles`]: the copies of the origins' own robots.txt files, by site. A site is
+//! compiled from its policy and its copy. [`InitialOriginRobots`] has the copies at the start, and
 //! [`OriginRobotsStatus`] is the state of a copy for operators.
 //!
-//! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`MAX_ORIGIN_WAIT`] at
-//! most. After that the robots.txt is made from the policy, without the copy. As soon as a copy
-//! comes, it is used.
+//! At first a site waits for its copy: crawlgate answers robots.txt with 503, for
+//! [`MAX_ORIGIN_WAIT`] at most. After that, robots.txt is made from the policy alone. When a copy
+//! comes later, it is used.
 
 use super::default_sites::{
     DefaultSite, is_default_site_policy, log_name, origin_request_pattern, site_name_from_log,

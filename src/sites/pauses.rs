@@ -1,9 +1,10 @@
 //! [`Pauses`]: the times in which crawlers get the status 503. Pauses are planned in policies, or
 //! switched on by an operator at run time. An operator's pause outranks a planned one.
 //!
-//! A planned pause is first seen, then in force, then over or ended by an operator. If it names no
-//! beginning, it begins when crawlgate first sees it. The state database keeps when it was first
-//! seen and when it ended, so that it does not begin again after a restart.
+//! A planned pause ends at its planned time, or earlier if an operator ends it. If the policy names
+//! no beginning, the pause begins when crawlgate first reads that policy. The state database keeps
+//! when a planned pause was first in a policy and when an operator ended it. So the pause does not
+//! begin again after a restart.
 
 use crate::facts::{Fact, PauseEvent, PauseRecord, StoredFacts};
 use crate::hash::Hash;

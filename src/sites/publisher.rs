@@ -1,23 +1,24 @@
-//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the
-//! snapshot (all compiled sites at one moment) by which requests are judged.
+//! [`Publisher`] puts sites into force. It keeps the log of what each host published as robots.txt,
+//! and makes the snapshot (all compiled sites at one moment) by which requests are judged.
 //!
-//! Some changes are announced to other instances ([`PublicationSubscriber`]) and committed to the
-//! state directory before they take effect: a new robots.txt (or a 503 in its place), a host that
-//! moves to another site, and a change of how crawlers are told apart. Otherwise, after a crash,
-//! crawlgate would report crawlers that obeyed what they were served.
+//! Before some changes take effect, they are announced to other instances
+//! ([`PublicationSubscriber`]) and committed to the state directory. Otherwise crawlgate would not
+//! know after a crash what crawlers were served, and would report crawlers that obeyed it. Such
+//! changes are a new robots.txt (or a 503 in its place), a host that moves to another site, and a
+//! change of how crawlers are told apart.
 //!
 //! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
 //! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. A pause
-//! in which only pages get 503 does not wait. The reason ([`Deferral`]) decides how long this
-//! lasts:
+//! in which only pages get 503 is not deferred. How long a change waits depends on the reason
+//! ([`Deferral`]):
 //!
 //! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes
 //!   effect all the same, because the next start would notice anyway that a part of the history is
-//!   missing. A process that passed its state directory to the next process of an upgrade waits
+//!   missing. In an upgrade, a process that passed its state directory to the next process waits
 //!   until the directory comes back.
-//! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it
-//!   can. If no site changes its hosts, changes of modes, answers and X-Robots-Tag lines take
-//!   effect meanwhile (`interim_sites`).
+//! - `Unannounced`: the store that the instances share cannot be reached. The change waits until
+//!   the store can be reached. Meanwhile, if no site changes its hosts, changes of modes, answers
+//!   and X-Robots-Tag lines take effect (`interim_sites`).
 
 use super::default_sites::log_name;
 use super::interim_sites::InterimSites;

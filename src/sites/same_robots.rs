@@ -1,7 +1,7 @@
 //! [`has_same_robots`] tells whether a changed site still has the same robots.txt, so that nothing
 //! new is published. [`identity_digest`] is a hash of the names by which the site tells crawlers
-//! apart. If these names change, that counts as a new robots.txt, too, because what a crawler was
-//! served before may be recorded under another name.
+//! apart. A change of these names counts as a new robots.txt: earlier fetches of a crawler may be
+//! recorded under another name.
 
 use crate::crawlers::Registry;
 use crate::policy::{Site, SiteEntry};

@@ -1,7 +1,7 @@
-//! [`StoredSiteState`]: what crawlgate keeps about sites over a restart, beside the publication
-//! log: pauses, changes of X-Robots-Tag rules, and the last good text of each policy.
-//! [`TagHistory`] says since when each X-Robots-Tag rule is in force. While a rule is new, crawlers
-//! are sent whole pages, because a 304 would hide a new `noindex`.
+//! [`StoredSiteState`]: what crawlgate keeps about sites over a restart: pauses, changes of
+//! X-Robots-Tag rules, and the last good text of each policy. (What hosts published as robots.txt
+//! is stored apart.) [`TagHistory`] says since when each X-Robots-Tag rule is in force. While a
+//! rule is new, crawlers are sent whole pages, because a 304 would hide a new `noindex`.
 
 use super::pauses::Pauses;
 use crate::facts::{AnyFact, LastGoodPolicy, StoredFacts, TagChange};

@@ -1,5 +1,5 @@
-//! [`watch()`] calls a function when a file in the policy directory changes. The file system
-//! notifies it of changes. For file systems that send no notifications, it also calls the function
+//! [`watch()`] calls a function when a file in the policy directory changes. The file system sends
+//! notifications of changes. Some file systems send none, so [`watch()`] also calls the function
 //! every half minute.
 
 use crate::locks::lock;

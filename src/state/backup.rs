@@ -1,7 +1,7 @@
-//! [`back_up`] copies the state database of a directory into one file, also while crawlgate runs
-//! there. The copy is marked as incomplete: the running crawlgate may publish another robots.txt
-//! later, and the copy does not have it. A crawlgate that starts from the copy therefore counts no
-//! violation on a host before it has observed that host anew.
+//! [`back_up`] copies the state database of a directory into one file, even while crawlgate runs
+//! there. The running crawlgate may later publish another robots.txt, which is not in the copy. So
+//! the copy is marked as incomplete. A crawlgate that starts from an incomplete copy first observes
+//! each host anew, and counts no violation on the host until then.
 
 use super::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::files::parent_directory;

@@ -1,6 +1,6 @@
 //! [`ProcessLock`]: a locked file by which one process owns a state directory or a control socket.
-//! The file has the process id of the owner. A process that ends cleanly empties the file. So the
-//! next process notices a crash, even if the crashed process could write nothing. An upgrade passes
+//! The file has the process id of the owner. A process that ends cleanly empties the file. So a
+//! process id in the file tells the next process that the previous one crashed. An upgrade passes
 //! the lock to the next process.
 
 use crate::files::{foreign_file_error, open_own_file};

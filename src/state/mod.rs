@@ -12,9 +12,9 @@
 //! What the next start may trust follows from these rules:
 //! - The time of a commit is in the same transaction as its facts. If facts cannot be written, the
 //!   stored time stays old, and the next start sees a gap: a time from which facts may be missing.
-//! - The stored time is that of the previous run until [`StateStore::begin`] is called. The call
-//!   writes the first time of this run, in one transaction with the facts that follow from how the
-//!   previous run ended.
+//! - Until [`StateStore::begin`] is called, the stored time is that of the previous run. Then the
+//!   first time of this run is written, in one transaction with the facts that follow from the end
+//!   of the previous run.
 //! - [`StateStore::publish`] succeeds when its facts are on disk, or when the next start will see a
 //!   gap anyway.
 //! - If facts were dropped because too many waited, the run is incomplete, and the next start

@@ -1,7 +1,7 @@
 //! [`PreviousRun`]: how the crawlgate process that last wrote the state database ended: cleanly, in
-//! a crash, or in an unknown way. That decides whether crawlgate must observe hosts anew after this
-//! start, and whether a robots.txt that cannot be stored may take effect. [`RestoredState`] has
-//! what the previous process stored.
+//! a crash, or in an unknown way. After a crash or an unknown end, stored facts may be missing
+//! (such as which crawler was served which robots.txt). [`RestoredState`] has what the previous
+//! process stored.
 
 use crate::clock::Moment;
 use crate::facts::{CLOCK_TOLERANCE, StoredFacts};

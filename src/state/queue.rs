@@ -1,6 +1,6 @@
-//! [`PendingFacts`]: a queue of changes (facts) that wait to be written to the state database
-//! `state.db`. Of several changes of one fact only the latest is kept. The number of facts and
-//! their size are bounded.
+//! [`PendingFacts`]: a queue of facts (such as which robots.txt a crawler was served) that wait to
+//! be written to the state database `state.db`. If a fact changes again while it waits, only the
+//! latest change is kept. The number of facts and their size are bounded.
 
 use crate::facts::{CLOCK_TOLERANCE, Fact, FactKey};
 use std::collections::BTreeMap;

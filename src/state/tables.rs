@@ -1,6 +1,6 @@
-//! The SQL of the state database `state.db`, with one table for each kind of fact (something that
-//! crawlgate remembers, such as a marked client): statements that create the tables, and write and
-//! read facts. [`StateTables`] reads the facts from an open file.
+//! The SQL of the state database `state.db`. Each kind of fact (such as which robots.txt a crawler
+//! was served) has one table. The statements create the tables, write facts and read facts.
+//! [`StateTables`] reads the facts from an open file.
 
 use crate::facts::{
     CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,

@@ -1,11 +1,12 @@
-//! [`EventLog`] records an event for each request that is blocked or slowed down, or would be if
-//! the policy were enforced. Each event is written as a line of JSON (if the settings name a log).
-//! The latest [`EventLog::MAX_RECENT`] events are kept for the API, and some events are kept as
-//! examples in the history for the dashboard.
+//! [`EventLog`] records an event for each request that is blocked or slowed down, or that would be
+//! if the policy were enforced. Each event is written as a line of JSON, if the settings name an
+//! event log. The latest [`EventLog::MAX_RECENT`] events are kept for the API, and some events are
+//! kept as examples in the history for the dashboard.
 //!
-//! There are two exceptions: a request that lacks the licence demanded by the policy is only
-//! written to the log, and a pause makes no event. At high rates, only one event a second is
-//! recorded for each crawler on each site, and the next event says how many were left out.
+//! There are two exceptions. If the policy demands a licence and a request has none, the event is
+//! only written to the log. A request that is answered 503 because of a pause makes no event. At
+//! high rates, only one event a second is recorded for each crawler on each site. The next event
+//! says how many were left out.
 
 use super::log_writer::LogWriter;
 use crate::bounded::PrehashedKeys;

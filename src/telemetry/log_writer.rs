@@ -1,8 +1,8 @@
 //! [`LogWriter`]: a log file that a thread of its own writes. The thread of a request only adds its
-//! line to a buffer; the writer thread writes the lines several times a second, because waking it
-//! for each line would be expensive. If the buffer is full, lines are dropped and counted, so that
-//! a request never waits for a disk. Lines that wait while the file is reopened go into the new
-//! file. A file that cannot be opened at the start is tried again once a second.
+//! line to a buffer, so that a request never waits for a disk. If the buffer is full, new lines are
+//! dropped and counted. The writer thread writes the buffer several times a second, because waking
+//! it for each line would be expensive. If the file cannot be opened at the start, this is tried
+//! again once a second.
 
 use super::log_file::{LogFile, LostLines};
 use crate::finding::Finding;

@@ -1,6 +1,7 @@
-//! [`RequestMetrics`] counts each finished request. It counts requests, visits and the paths that
-//! crawlers request in the Prometheus metrics ([`Metrics`]), and requests in the traffic of the
-//! last minutes ([`RecentTraffic`]), which the status for operators shows.
+//! [`RequestMetrics`] counts each finished request in two places: the Prometheus metrics
+//! ([`Metrics`]) and the traffic of the last minutes ([`RecentTraffic`]), which the status for
+//! operators shows. The metrics also count visits (visitors that an AI assistant or a search engine
+//! sent), and the paths that crawlers request.
 
 use super::{Metrics, RecentTraffic, UNCLAIMED};
 use crate::crawlers::{Claim, self_given_name};

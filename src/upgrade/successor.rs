@@ -1,6 +1,6 @@
 //! The next process's side of an upgrade, in which one crawlgate process replaces a running one.
 //! [`Successor`] talks with the running process until the next process may serve. [`Predecessor`]
-//! then follows the previous process until it ends.
+//! then follows the former process until that one ends.
 
 use super::channel::{ChannelError, ProcessChannel};
 use super::inherited::InheritedListeners;

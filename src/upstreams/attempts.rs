@@ -1,10 +1,11 @@
 //! [`Attempts`]: the attempts to send one request to the servers of an origin. Every forwarded
-//! request has one.
+//! request has one [`Attempts`].
 //!
-//! An attempt has a server, and ends with a response or a failure. After a failure the request may
-//! be sent once more: if nothing of it was sent, or if it is repeatable and the connection ended
-//! before the first byte of a response. The second attempt goes to another server. It goes to the
-//! same server only if an idle connection had ended and there is no other server.
+//! An attempt goes to one server, and ends with a response or a failure. After a failure, the
+//! request may be sent once more in two cases. Either nothing of the request was sent, or the
+//! request is repeatable (such as GET) and the connection ended before the first byte of a
+//! response. The second attempt goes to another server. If there is no other server, the same one
+//! is tried again, but only if the first attempt used an idle connection that had ended.
 
 use super::Upstreams;
 use super::failure::{FILE_LIMIT, failure_reason};

@@ -1,9 +1,12 @@
-//! Background services for the servers of origins. [`HealthChecks`] checks the servers of origins
-//! that have the setting `health`. Each check is one GET over a new connection, so it also finds a
-//! server that accepts no new connections. `group.rs` counts the results and changes the states of
-//! the servers. [`OriginResolver`] resolves the names of servers. It resolves a name again when the
-//! time to live of its answer is over, or when a server fails. If a lookup fails, the last good
-//! addresses stay.
+//! Background services for the servers of origins.
+//!
+//! [`HealthChecks`] checks the servers of origins that have the setting `health`. Each check is one
+//! GET over a new connection, so it also finds a server that accepts no new connections. `group.rs`
+//! counts the results and changes the states of the servers.
+//!
+//! [`OriginResolver`] resolves the names of servers. A name is resolved again when the time to live
+//! of the DNS answer is over, or when a server fails. If a lookup fails, the last good addresses
+//! stay.
 
 use super::Upstreams;
 use super::failure::failure_reason;

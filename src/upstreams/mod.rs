@@ -3,13 +3,13 @@
 //! names of servers, and [`HealthChecks`] checks whether they are up.
 //!
 //! The forwarder (`edge/forwarder`) and Pingora's proxy (`gateway`) keep an [`Attempts`] for each
-//! request. They ask it for a server, send the request there, and report the outcome; it decides
-//! whether the request may be sent once more. `server` has the data of each address of a server,
-//! and the limit on open requests with its queue. `server_state` has the states of a server,
-//! `group` the servers of an origin, and `table` the choice among them.
+//! request. They ask the [`Attempts`] for a server, send the request there, and report the outcome.
+//! The [`Attempts`] then decides whether the request may be sent once more. `server` has the data
+//! of each address of a server, and the limit on open requests with its queue. `server_state` has
+//! the states of a server, `group` the servers of an origin, and `table` the choice among them.
 //!
 //! Nothing here blocks a request: addresses are resolved before. (`HttpPeer::new` with a name
-//! resolves it and blocks, and panics if that fails: pingora issues 570 and 921.)
+//! blocks while it resolves the name, and panics if the lookup fails: pingora issues 570 and 921.)
 
 mod attempts;
 mod background;

@@ -1,6 +1,6 @@
 //! [`ServerOutcomes`] counts how the requests to one server of an origin ended in the last minutes
-//! (for example with a response or a timeout), and logs failures. [`OriginServerStatus`] shows the counts
-//! to operators. [`UnroutedRequests`] counts the requests for hosts without an origin.
+//! (for example with a response or a timeout), and logs failures. [`OriginServerStatus`] shows the
+//! counts to operators. [`UnroutedRequests`] counts the requests for hosts without an origin.
 
 use super::failure::FILE_LIMIT;
 use crate::clock::Moment;

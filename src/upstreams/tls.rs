@@ -3,10 +3,10 @@
 //! If the new content cannot be used, the former content stays active.
 //!
 //! All connections of an origin share one configuration, so that TLS sessions are resumed
-//! ([`TlsServerConnector`]). Pingora's own connector makes a configuration for each connection if
-//! there are authorities or a client certificate, and resumes no session. Pingora's proxy still has
-//! to use Pingora's own connector, which keeps no connections that another connector made (Pingora
-//! 0.9.1). For it the same certificates are converted to Pingora's form.
+//! ([`TlsServerConnector`]). Pingora's own connector resumes no session if there are authorities or
+//! a client certificate, because it then makes a configuration for each connection. Pingora's proxy
+//! still has to use Pingora's own connector, which keeps only connections that it made itself
+//! (Pingora 0.9.1). For that connector, the same certificates are converted to Pingora's form.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};

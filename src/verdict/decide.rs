@@ -1,6 +1,6 @@
-//! [`decide`] and [`decide_for`] judge one request: first whether robots.txt allows it, then how
-//! the policy enforces that, which gives the [`Action`] (such as pass or block). [`crawl_delay`] is
-//! the delay that a crawler must keep. None of them locks or reads a clock.
+//! [`decide`] and [`decide_for`] judge one request: first whether robots.txt allows the request,
+//! then which [`Action`] (such as pass or block) the policy takes. [`crawl_delay`] is the delay
+//! that a crawler must keep. No function here locks or reads a clock.
 
 use super::challenge::is_challenge;
 use super::decision::{Action, Decision, RobotsReadings, RuleRef};

@@ -1,6 +1,6 @@
-//! Tests of judging a request for which several conditions hold at once: crawlers marked by a trap,
-//! exempt crawlers, licences, crawl delays, and several versions of robots.txt in a crawler's
-//! cache.
+//! Tests of judging a request for which several conditions hold at once. For example, the crawler
+//! has requested a trap (a path that no obedient crawler requests), is exempt, needs a licence, or
+//! has to keep a crawl delay, and its cache may have several versions of robots.txt.
 
 use super::*;
 use crate::policy::site::GroupBinding;

@@ -1,5 +1,7 @@
-//! Tests of what is blocked for other reasons than a robots.txt rule: the verified or false
-//! identity of a crawler, exemptions, crawlers that the policy describes, and traps.
+//! Tests of the policy section `enforcement`: which requests it blocks, and with which answers, for
+//! reasons other than a robots.txt rule. Reasons are a false or unverified identity, a trap (a path
+//! that no obedient crawler requests), and a missing licence. Other tests are about exempt
+//! crawlers, and crawlers that the policy describes.
 
 use super::*;
 use crate::crawlers::Claim;

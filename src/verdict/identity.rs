@@ -1,7 +1,7 @@
 //! [`Identity`]: whether a client is the crawler that its user agent claims. [`ProofKind`] says how
 //! that was proven, and [`IdentityDoubt`] why it could not be proven. [`identity_by_policy`]
-//! compares an address with the networks that a policy lists; the module `identity` has all other
-//! proofs.
+//! compares an address with the networks that a policy lists. All other proofs are in the module
+//! `crate::identity`.
 
 use super::RequestFacts;
 use crate::crawlers::{Claim, is_public_address};

@@ -1,5 +1,6 @@
-//! [`load_site`] makes a [`Site`] from the text of a policy, by which requests can be judged. It
-//! reads and compiles the policy, lints it, and runs the tests that the policy contains.
+//! [`load_site`] makes a [`Site`] from the text of a policy. Requests can then be judged by the
+//! site. [`load_site`] parses, compiles and lints the policy, and runs the tests that the policy
+//! contains.
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;

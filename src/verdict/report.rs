@@ -1,6 +1,6 @@
 //! [`explain_decision`] adds the reasons to a [`Decision`] about a request, as an [`Explanation`].
 //! A decision refers to sites, crawlers and rules by index; this module looks up their names and
-//! their lines in the policy. [`explain`] makes the decision, too.
+//! their lines in the policy. [`explain`] both makes the decision and adds the reasons.
 
 use super::decide::decide_for;
 use super::decision::{Action, Decision};

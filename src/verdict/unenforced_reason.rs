@@ -1,6 +1,6 @@
-//! [`UnenforcedReason`]: why crawlgate lets a request pass although it breaks the rules, for example
-//! because the policy only observes. [`enforce_token_line`] and [`ENFORCE_ALL_LINE`] are lines that
-//! a site owner can add to a policy, so that unknown bots are blocked.
+//! [`UnenforcedReason`]: why crawlgate lets a request pass although it breaks the rules, for
+//! example because the policy only observes. A site owner who wants to block unknown bots can add a
+//! line to the policy: [`enforce_token_line`] for one bot, or [`ENFORCE_ALL_LINE`] for all.
 
 use super::decision::Decision;
 use crate::policy::model::EnforcementMode;

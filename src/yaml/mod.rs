@@ -1,6 +1,6 @@
-//! A YAML parser that keeps source positions: a parser into a tree, decoders, and [`Diagnostic`]s
-//! that show mistakes as rustc does. Unlike serde's deserializers, the decoders go on after a
-//! mistake and collect all mistakes.
+//! Reads YAML files, and keeps the source position of each value. A parser makes a tree, decoders
+//! make Rust values from it, and [`Diagnostic`]s show mistakes as rustc does. Unlike serde's
+//! deserializers, the decoders go on after a mistake and collect all mistakes.
 
 mod decode;
 mod diagnostic;

@@ -1,6 +1,6 @@
 //! [`SourceFile`]: the name and the text of a YAML file. [`SourceSpan`]: a range in that text.
-//! [`Located`]: a value with the range that it was read from. Messages use them to point at the
-//! right place.
+//! [`Located`]: a value with the range that it was read from. By these ranges, messages point at
+//! the right place in the file.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! [`YamlDocument`]: a YAML file as a tree of [`Node`]s with spans. Aliases are expanded, up to a
-//! limit, and merge keys (`<<`) are applied. Duplicate keys stay; the decoder reports them.
+//! [`YamlDocument`]: a YAML file as a tree of [`Node`]s, each with its range in the text. Aliases
+//! are expanded, up to a limit, and merge keys (`<<`) are applied. Duplicate keys stay; the decoder
+//! reports them.
 
 use super::source::{SourceFile, SourceSpan};
 use super::{Diagnostic, Diagnostics};

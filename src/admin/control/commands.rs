@@ -1,6 +1,6 @@
-//! [`ControlRequestHandler`] carries out the requests that commands such as `pause` and `reload` send to
-//! the running crawlgate through its control socket. A request that fails gets a [`ControlRefusal`]
-//! with an id and a message.
+//! [`ControlRequestHandler`] carries out requests of the control socket, through which commands
+//! such as `pause` and `reload` reach the running crawlgate. If a request fails, the command gets a
+//! [`ControlRefusal`] with an id and a message.
 
 use super::{ControlRequest, ControlResponse};
 use crate::admin::dashboard::{live_report, report_period};

@@ -1,7 +1,8 @@
-//! The dashboard's page of one crawler. It counts the requests under the crawler's name over time,
-//! by site, by kind (such as `allowed` or `violation`), and by whether the client was verified. It
-//! also shows what the crawler was sent (statuses, bytes) and which paths it requested most. The
-//! page of unknown bots also lists the names that these bots give themselves.
+//! The dashboard's page of one crawler. The page counts the requests under the crawler's name over
+//! time, by site, by kind (such as `allowed` or `violation`), and by whether the client was
+//! verified. It also shows what was sent to the crawler (statuses, bytes), and which paths it
+//! requested most. All unknown bots share one page, which also lists the names that these bots give
+//! themselves.
 
 use super::counts;
 use super::layout::{self, PageLayout, PageLink};

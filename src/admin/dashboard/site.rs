@@ -1,7 +1,8 @@
-//! The dashboard's page of one site: what crawlers did there, and the served robots.txt, in which
-//! each line refers to its line in the policy. Below are the X-Robots-Tag rules, the findings about
-//! the policy, the tests that it contains, and the policy file with numbered lines, to which other
-//! pages link.
+//! The dashboard's page of one site. It shows what crawlers did on the site, and the findings about
+//! the site's policy. It also shows the served robots.txt, each line with a link to the policy line
+//! that it comes from. Then it shows parts of the policy (the X-Robots-Tag rules and the tests),
+//! and the whole policy file. The lines of the policy file are numbered, so that other pages can
+//! link to a line.
 
 use super::layout::{PageLayout, PageLink, site_link};
 use super::overview::live_report;

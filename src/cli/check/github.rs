@@ -1,9 +1,9 @@
 //! `check --format github`: prints each finding about a policy as a workflow command of GitHub
 //! Actions
 //! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>). GitHub
-//! then shows the finding beside the line of the pull request. GitHub obeys such a command anywhere
-//! in a job's log, and a pull request can contain any policy. So text of a policy is escaped, and
-//! printed only inside crawlgate's own commands.
+//! then shows the finding beside the line of the pull request. GitHub obeys a workflow command
+//! anywhere in a job's log, so a policy in a pull request could contain one. Therefore text of a
+//! policy is escaped, and printed only inside crawlgate's own workflow commands.
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
 use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};

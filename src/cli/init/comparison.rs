@@ -1,6 +1,7 @@
-//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and compares the copies: from
-//! each host over http and https, and directly from the origin. An HTML page or a response 4xx
-//! counts as a file without rules, because crawlers read it so.
+//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, for the command `init`. It
+//! fetches the file from each host over http and over https, and directly from the origin, and says
+//! whether all copies have the same rules. An HTML page or a 4xx response counts as a file without
+//! rules, because crawlers treat it so.
 
 use crate::origin::robots::{
     FetchFailure, FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect,

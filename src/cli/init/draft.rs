@@ -1,6 +1,6 @@
-//! [`PolicyDraftInputs`]: the policy that the command `init` writes for a new site. It comes from a
-//! preset, or from the robots.txt that the site serves now. In both cases the policy only observes
-//! crawlers and blocks none.
+//! [`PolicyDraftInputs::render`] makes the policy that the command `init` writes for a new site.
+//! The policy begins with a preset, or with the rules of the robots.txt that the site serves now.
+//! Either way, the policy only observes crawlers and blocks none.
 
 use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;

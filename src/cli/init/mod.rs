@@ -1,12 +1,13 @@
 //! The command `init`: writes the first files for a site that begins to use crawlgate. These are a
 //! policy, a copy of the robots.txt that the site served before, and the settings.
-//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and [`PolicyDraftInputs`] makes the
-//! policy.
+//! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and
+//! [`PolicyDraftInputs::render`] makes the policy.
 //!
-//! The policy's field `previous` names the copy, so that crawlgate takes into account that crawlers
-//! still have it cached. If the hosts serve different files, or the owner does not say that the
-//! file is unchanged for a day, crawlers may have cached something else; then the field is only
-//! written as a comment.
+//! Crawlers may use an earlier robots.txt from their caches for a day. The policy's field
+//! `previous` names the file that `init` wrote with the earlier robots.txt, so that crawlgate knows
+//! which rules these crawlers follow. `init` writes the field only if all hosts serve the same
+//! file, and the owner confirms that the file has been the same for a day. Otherwise crawlers may
+//! have cached another file, and `init` writes the field as a comment.
 
 mod answers;
 mod comparison;

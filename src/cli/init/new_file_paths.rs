@@ -1,5 +1,6 @@
-//! [`NewFilePaths`]: the files that the command `init` writes: the policy, the robots.txt that the site
-//! served before, and the settings if there are none yet. No existing file is overwritten.
+//! [`NewFilePaths`]: the files that the command `init` writes. These are the policy, a copy of the
+//! robots.txt that the site served before, and the settings if there are none yet. No existing file
+//! is overwritten.
 
 use crate::cli::server_flags::load_settings_alone;
 use crate::cli::{Failure, Result, file_failure, write_new_file};

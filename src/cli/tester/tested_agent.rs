@@ -1,5 +1,5 @@
-//! [`TestedAgent`]: the crawler that the user names with `--agent` of the command `tester`, with
-//! the user-agent tokens of robots.txt that this crawler obeys. [`TestedAgent::followed_token`]
+//! [`TestedAgent`]: the crawler that the user names with `--agent` of the command `tester`, and the
+//! user-agent tokens that this crawler looks for in a robots.txt. [`TestedAgent::followed_token`]
 //! finds the group of a robots.txt that the crawler follows.
 
 use super::{Failure, Result};

@@ -1,6 +1,6 @@
 //! [`UrlVerdict`]: the result of the command `tester` for one URL: whether the crawler may fetch
 //! it, the group of robots.txt that applies, and the deciding line with the lines around it. If RFC
-//! 9309 and Google's parser disagree, the result has both verdicts.
+//! 9309 and Google's parser disagree about the URL, the result has the verdict of each.
 
 use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;

@@ -1,7 +1,7 @@
-//! [`ClientStream`]: the stream of a client's connection, which crawlgate's own code and Pingora
-//! both read. Pingora gets the bytes of exactly one request, so that the bytes of the next request
-//! are neither lost nor taken for a part of the first. If a client accepts none of the written
-//! bytes for too long, the stream fails.
+//! [`ClientStream`]: the byte stream of a client's connection. Both crawlgate's own code and
+//! Pingora read it. Pingora gets the bytes of exactly one request, so that the bytes of the next
+//! request are neither lost nor taken for a part of the first. If the client takes no written bytes
+//! for too long, the stream fails.
 
 use super::body_decoder::{BodyDecoder, MalformedBody};
 use super::buffered_stream::BufferedStream;

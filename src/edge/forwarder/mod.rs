@@ -1,14 +1,15 @@
 //! The forwarder sends requests to origins over HTTP/1.1, at less cost than Pingora's proxy. It can
-//! send most requests; Pingora's proxy sends the others. [`fits_forwarder`] decides for HTTP/1, and
-//! `http2::session::requests` for HTTP/2.
+//! send most requests; Pingora's proxy sends the others. For HTTP/1 requests, [`fits_forwarder`]
+//! decides which of the two sends a request; for HTTP/2 requests, `http2::session::requests` does.
 //!
 //! [`Forwarder`] has the connections to origins. A [`RoundTrip`] sends an [`OriginRequest`] and
 //! passes the response on to a [`ClientSide`], which HTTP/1.1 and HTTP/2 implement.
 //!
-//! A round trip gets a connection to a server, then the head of the response, then its body. Before
-//! the first byte of a response, the round trip may begin again, once, if the module `upstreams`
-//! allows it. If it fails before the client has a head, the client gets an error from crawlgate.
-//! Later, a failure ends the client's connection or stream.
+//! A round trip gets a connection to a server, then the head of the response, then its body. If it
+//! fails before the first byte of a response, the request may be sent once more; the module
+//! `upstreams` decides that. If the request fails before the client has got the head of a response,
+//! the client gets an error from crawlgate. After that, a failure ends the client's connection or
+//! stream.
 
 mod client_side;
 mod field_lines;

@@ -1,6 +1,6 @@
 //! [`poll_read`] and [`poll_write`] do one read or write on a connection to an origin.
-//! [`origin_error`] and [`client_error`] make a Pingora error that says whether the origin or the
-//! client failed.
+//! [`origin_error`] and [`client_error`] make Pingora errors: the first blames the origin, the
+//! second the client.
 
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType};

@@ -1,5 +1,6 @@
-//! [`decide`] parses the head of an HTTP/1 request, has it judged by the policy, and chooses its
-//! [`Handling`]: an answer that crawlgate makes itself, the forwarder, or Pingora's proxy.
+//! [`decide`] parses the head of an HTTP/1 request, judges the request by the policy, and chooses
+//! the [`Handling`]: crawlgate answers the request itself, or the forwarder or Pingora's proxy
+//! sends it to the origin.
 
 use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYTES};
 use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, fits_forwarder};

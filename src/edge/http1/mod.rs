@@ -1,10 +1,10 @@
 //! [`serve`]: serves HTTP/1 on a client's connection. It reads one request head after the other,
 //! answers the requests that need no origin, and passes the others to the forwarder or to Pingora's
-//! proxy. The forwarder and Pingora give the connection back when the request is done.
+//! proxy. When a request that was passed on is done, [`serve`] gets the connection back.
 //!
 //! A connection is idle, or receives a request's head, or handles a request. After the request it
-//! is idle again, or it ends. When crawlgate stops, an idle connection ends at once, and every
-//! other one after its request.
+//! is idle again, or it ends. When crawlgate stops, an idle connection ends at once. A connection
+//! that is not idle ends after its request.
 
 mod client;
 mod decide;

@@ -1,6 +1,6 @@
-//! [`Http1Request`]: the request line and header lines of an HTTP/1 request, parsed strictly. A
-//! head that two servers could understand differently is rejected, because the origin behind
-//! crawlgate reads it too.
+//! [`Http1Request`]: the request line and header lines of an HTTP/1 request, parsed strictly. The
+//! origin reads the same head as crawlgate, and must not understand it differently. So every
+//! ambiguous head is rejected.
 
 use crate::answers::RequestToAnswer;
 use crate::heads::{list_members, origin_form};

@@ -1,8 +1,8 @@
 //! [`BatchedIo`]: the network connection below the crate `h2`. It gathers what `h2` writes, and
-//! sends all of it when the connection's task calls [`BatchedIo::poll_flush`]. Without it, `h2`
-//! would flush after each DATA frame of 1 KiB or more (h2 0.4.20), and each flush would cost a TLS
-//! record and a system call. [`BatchedIo::is_flooded`] finds clients that send far more than their
-//! requests need.
+//! sends all of it when the connection's task calls [`BatchedIo::poll_flush`]. Without this
+//! batching, `h2` would flush after each DATA frame of 1 KiB or more (h2 0.4.20), and each flush
+//! would cost a TLS record and a system call. [`BatchedIo::is_flooded`] finds clients that send far
+//! more than their requests need.
 
 use crate::edge::client_stream::ClientStream;
 use crate::locks::lock;

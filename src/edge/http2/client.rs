@@ -1,7 +1,7 @@
 //! [`Http2Client`]: the client's side of a forwarded request over HTTP/2 (it implements
-//! [`ClientSide`]). By HTTP/2 flow control, the client sends the body only as fast as the origin
-//! takes it. In the other direction, crawlgate reads one buffer of the response from the origin,
-//! and reads more only when the client has taken that buffer.
+//! [`ClientSide`]). HTTP/2 flow control makes the client send the request's body only as fast as
+//! the origin takes it. Likewise, crawlgate reads the response from the origin only as fast as the
+//! client takes it, one buffer at a time.
 
 use super::batched_io::BatchedIo;
 use super::head::{answer_head, response_head, trailer_map};

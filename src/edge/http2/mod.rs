@@ -1,13 +1,15 @@
 //! [`serve`]: serves HTTP/2 on a client's connection, with the crate `h2`. The client chooses
 //! HTTP/2 by ALPN or by prior knowledge (RFC 9113 section 3.3).
 //!
-//! One task drives a connection and all its requests ([`Http2Session`]). In a turn it takes new
-//! requests, advances each one as far as possible, and writes the output of all of them at once.
+//! One task drives a connection and all its requests ([`Http2Session`]). Each time the task is
+//! polled, it takes new requests, advances every request as far as possible, and then writes the
+//! output of all requests at once.
 //!
-//! When crawlgate stops, or after `limits.idle` without a request, a connection gets a GOAWAY, and
-//! ends with its last request. If a client sends far more than its requests need, its connection
-//! ends at once, with all its requests. A connection from a proxy in `trusted_proxies` is not ended
-//! in this way, because it carries the requests of many clients; only its memory is bounded.
+//! When crawlgate stops, or after `limits.idle` without a request, it sends a GOAWAY; the
+//! connection ends after its last request. If a client sends far more bytes than its requests need,
+//! crawlgate ends the connection at once, and so all its requests. This rule does not apply to a
+//! proxy in `trusted_proxies`, because one client of that proxy could then end the requests of all
+//! its other clients. For a connection from such a proxy, only the memory is bounded.
 
 mod batched_io;
 mod client;

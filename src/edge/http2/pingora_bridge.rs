@@ -1,7 +1,7 @@
 //! [`PingoraBridge`] lets Pingora's proxy forward a request that came over HTTP/2. Pingora sees one
 //! HTTP/1.1 request on a connection in memory. The bridge relays the body as fast as Pingora takes
-//! it, and the response as fast as the client takes it. If the client resets its stream, the
-//! connection in memory ends, and with it the request at the origin.
+//! it, and the response as fast as the client takes it. If the client resets its stream, the bridge
+//! ends the connection in memory, and Pingora then ends the request at the origin.
 
 use super::batched_io::BatchedIo;
 use super::head::{http1_fields, joined_cookies, request_target, response_head};

@@ -1,10 +1,10 @@
 //! [`Http2Timeouts`] decides when an HTTP/2 connection times out. [`ResetCounter`] limits how many
 //! requests of a connection end by a reset.
 //!
-//! A connection without a request gets a GOAWAY after `limits.idle`. If the client does not close
-//! it, a second GOAWAY names the last request, and soon afterwards crawlgate closes the connection.
-//! While there is a request, the client gets a PING every `limits.stall`, and has the same time to
-//! answer it.
+//! After `limits.idle` without a request, crawlgate sends a GOAWAY. If the client does not close
+//! the connection, crawlgate sends a second GOAWAY, which names the last request, and soon
+//! afterwards closes the connection. While there is a request, crawlgate sends a PING every
+//! `limits.stall`, and the client has the same time for its answer.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;

@@ -1,5 +1,5 @@
 //! [`AcmeCertificates`]: the trait by which TLS listeners get the certificates that crawlgate
-//! orders from a certificate authority. Through it they also get the special certificates that
+//! orders from a certificate authority. The trait also gives them the special certificates that
 //! answer the authority's challenges during a handshake (TLS-ALPN).
 
 use rustls::sign::CertifiedKey;

@@ -1,5 +1,6 @@
 //! TLS for client connections, by rustls. [`ListenerTls`] does the handshakes of a listener.
-//! [`CertificateStore`] has the certificates of all listeners and replaces them when they change.
+//! [`CertificateStore`] has the certificates of all listeners, and replaces a certificate when its
+//! files change.
 
 mod acme;
 mod certificate;

@@ -1,7 +1,9 @@
-//! [`EvidenceDatabase`]: the evidence log in SQLite (`evidence.db`): the entries of its hash
-//! chains, personal values, documents (robots.txt files, and lists of networks or keys), and
-//! checkpoints. It is written by a [`WriteTransaction`]. The running crawlgate and a command may
-//! both write: each transaction reads the end of a chain before it appends.
+//! [`EvidenceDatabase`]: the SQLite database of the evidence log (`evidence.db`). It has the
+//! entries of the log, the files that entries refer to (such as robots.txt), personal values (such
+//! as addresses of clients), and checkpoints (signed summaries of the log). The entries form hash
+//! chains, in which each entry has the hash of the entry before it. The running crawlgate and a
+//! command may write at the same time. So each [`WriteTransaction`] reads the end of a chain before
+//! it appends an entry.
 
 mod transaction;
 

@@ -1,7 +1,8 @@
-//! [`WriteTransaction`]: one transaction that writes to the evidence log in SQLite. It appends a
-//! [`NewEntry`] to a hash chain, creates checkpoints (signed summaries of the log), and stores key
-//! changes and timestamps. It deletes entries that are too old, and the personal values that an
-//! operator withdraws.
+//! [`WriteTransaction`]: one SQLite transaction that writes to the evidence log. It appends entries
+//! ([`NewEntry`]) to hash chains, in which each entry has the hash of the entry before it. It
+//! stores checkpoints (signed summaries of the log) with their timestamps, and changes of the key.
+//! It deletes old entries, and the personal values (such as addresses of clients) that an operator
+//! withdraws.
 
 use super::{EvidenceDatabase, Result, RunEnd};
 use crate::evidence::{

@@ -1,6 +1,7 @@
-//! Checks the hash chains and the signed checkpoints of a case (an excerpt of the evidence log, as
-//! one file) against each other. Each chain must be complete from its beginning, and the last
-//! checkpoint must cover its end.
+//! Checks the entries and checkpoints of a case (an excerpt of the evidence log, as one file). The
+//! entries form hash chains, in which each entry has the hash of the entry before it. A checkpoint
+//! is a signed summary of the log, and names the last entry of each chain. A chain must not be cut
+//! off at its beginning, and must end with the entry that the last checkpoint names.
 
 use crate::evidence::canonical::parse_canonical;
 use crate::evidence::entry::{parse_chain, parse_time};

@@ -1,5 +1,7 @@
-//! Checks the files of a case (an excerpt of the evidence log, as one file) other than its hash
-//! chains: timestamps, personal values, robots.txt files, and lists of networks or keys.
+//! Checks the files of a case (an excerpt of the evidence log, as one file) that are not log
+//! entries. These are the personal values (such as addresses of clients), the robots.txt files, the
+//! lists of crawlers' networks or keys, and the timestamps of checkpoints (signed summaries of the
+//! log).
 
 use super::chains::ProvenCheckpoint;
 use crate::evidence::canonical::parse_canonical;

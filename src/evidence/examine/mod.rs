@@ -1,8 +1,8 @@
-//! [`examine_logs`] checks the evidence logs in a case (an excerpt of logs as one file) with
-//! nothing but their files and public keys, and adds a finding for each fault. It does not use the
-//! manifest (a signed list of the files), because the owner of the key could change a file and sign
-//! a new manifest. The submodule `chains` checks entries and checkpoints, and `contents` the other
-//! files.
+//! [`examine_logs`] checks the evidence logs in a case (an excerpt of logs, as one file), and adds
+//! a finding for each fault. It uses only the files of the logs and their public keys. It does not
+//! trust the manifest (a signed list of the files): the owner of the private key could change a
+//! file, and sign a new manifest. The submodule `chains` checks log entries and checkpoints (signed
+//! summaries of a log), and `contents` checks the other files.
 
 mod chains;
 mod contents;

@@ -1,5 +1,6 @@
-//! Tests that change a case (an excerpt of the evidence log, as one file) like a dishonest owner of
-//! the private key, who can sign its manifest anew. The check finds each change.
+//! Tests in which a dishonest owner of the private key changes a case (an excerpt of the evidence
+//! log, as one file). The owner signs the case's list of files again, so that it fits the changed
+//! files. The check must find each change.
 
 use super::*;
 use crate::evidence::canonical::canonical_json;

@@ -1,5 +1,5 @@
 //! Tests that crawlgate and another implementation of the C2SP formats can read each other's
-//! output: signed notes and checkpoints of the evidence log.
+//! output. The output is signed notes and checkpoints (signed summaries of the evidence log).
 
 use super::{CaseFixture, file_lines};
 use crate::evidence::merkle;

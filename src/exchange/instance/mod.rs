@@ -1,15 +1,16 @@
-//! [`Exchange`]: one crawlgate instance's part in the exchange of facts (such as which crawler
-//! fetched which robots.txt) with its peers (the other instances), through a shared Redis or Valkey
-//! store. It has no threads and no locks: a caller runs [`Exchange::turn`], which reads new facts
-//! of peers and writes those of this instance. [`LocalFacts`] is the trait for what this instance
-//! itself knows of crawlers.
+//! [`Exchange`] exchanges the facts of this crawlgate instance (such as which crawler fetched which
+//! robots.txt) with its peers (the other instances), through a shared Redis or Valkey store. It has
+//! no threads and no locks. Instead, a caller runs [`Exchange::turn`] again and again. A turn reads
+//! the new facts of peers, and writes the new facts of this instance. Through the trait
+//! [`LocalFacts`], a turn reads and changes what this instance knows.
 //!
-//! States:
-//! - *outside*: the store may lack facts of this instance. A turn writes all of them and moves the
-//!   instance to *settled*. After a restart with another store, or after the machine slept, the
-//!   instance first waits some seconds for a peer that was running all the time.
-//! - *settled*: each turn writes only new facts. Another store, or one that lost facts, moves the
-//!   instance back to *outside*.
+//! This instance is in one of two states:
+//! - *outside*: the store may lack facts of this instance. The next turn writes all of them, and
+//!   moves the instance to *settled*. After a restart with another store, or after the machine
+//!   slept, the instance may not know what its peers served meanwhile. It then first waits some
+//!   seconds for a peer that was running all that time.
+//! - *settled*: each turn writes only new facts. If the store is replaced or loses facts, the
+//!   instance moves back to *outside*.
 
 mod turn;
 mod writing;

@@ -1,7 +1,8 @@
-//! [`Exchange::turn`]: one turn of the exchange of facts (such as which crawler fetched which
-//! robots.txt) between this crawlgate instance and the others. Several times a second, a turn
-//! checks that the shared store is still the same, reads the new facts of the other instances, and
-//! writes the new facts of this instance. Into a new store it first writes everything.
+//! [`Exchange::turn`]: one step in the exchange of facts (such as which crawler fetched which
+//! robots.txt) between this crawlgate instance and the others. Turns run several times a second.
+//! Each turn checks that the shared store is still the same, reads the new facts of the other
+//! instances, and writes the new facts of this instance. If the store is a new one, the turn first
+//! writes all facts of this instance.
 
 use super::{Exchange, ExchangeTime, LocalFacts};
 use crate::exchange::{

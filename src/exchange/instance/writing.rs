@@ -1,8 +1,8 @@
 //! Writes the facts of one crawlgate instance (such as which crawler fetched which robots.txt) to
 //! the store that several instances share. Each turn of the [`Exchange`] writes the facts that wait
-//! in the outbox. [`Exchange::announce`] writes a publication (a robots.txt that a site will serve)
-//! before it takes effect. [`Exchange::leave`] writes what still waits, and then that this instance
-//! stops.
+//! in the outbox, a queue. [`Exchange::announce`] writes that a site will serve another robots.txt,
+//! before the site serves it. [`Exchange::leave`] writes the facts that still wait, and then that
+//! this instance stops.
 
 use super::turn::MAX_ENTRY_FACTS;
 use super::{Exchange, ExchangeTime};

@@ -1,7 +1,7 @@
 //! [`SharedStore`]: the connection to the Redis or Valkey server that several crawlgate instances
-//! share; after an error it connects again. [`check_server`] rejects a server that crawlgate cannot
-//! use: an old version, a node of a cluster, a replica, one that evicts keys, or one with keys of
-//! another program.
+//! share. After an error, the next call connects again. [`check_server`] rejects a server that
+//! crawlgate cannot use: an old version, a node of a cluster, a replica, one that evicts keys, or
+//! one with keys of another program.
 
 use super::errors::{from_redis_error, replica_error, unusable};
 use super::redis_connection::RedisConnection;

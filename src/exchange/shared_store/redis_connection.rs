@@ -1,7 +1,7 @@
-//! [`RedisConnection`]: a blocking connection to the shared Redis or Valkey server that limits the
-//! time and the size of each answer. It uses the commands, values and parser of the crate `redis`,
-//! but not its connection. That connection limits the time of single reads but not of a whole
-//! answer, does not limit the size, and cannot use a stream that crawlgate has opened.
+//! [`RedisConnection`]: a blocking connection to the Redis or Valkey server that several crawlgate
+//! instances share. It limits the time and the size of each answer. The commands, values and parser
+//! are those of the crate `redis`. The connection of that crate is not used: it limits only the
+//! time of single reads, and it opens its own stream.
 
 use super::errors::{from_redis_error, unreadable_file};
 use crate::exchange::{StoreDeadline, StoreError};

@@ -1,7 +1,7 @@
-//! Implements [`ExchangeStore`], the store that several crawlgate instances share, for
-//! [`SharedStore`] with Redis commands. The module `exchange::store` has the table of all keys.
-//! [`EncodedCounts`] are one instance's request counts of one period, for dashboards. Each period
-//! is a Redis hash with a field for each instance.
+//! Implements the trait [`ExchangeStore`] (the store that several crawlgate instances share) for
+//! [`SharedStore`], with Redis commands. The table of all keys is in the module `exchange::store`.
+//! [`EncodedCounts`] are the request counts of one instance in one period, for dashboards. Each
+//! period has a Redis hash, with a field for each instance.
 
 use super::connection::{EPOCH_PREFIX, KEYS, SharedStore, refuse_eviction};
 use super::errors::unusable;

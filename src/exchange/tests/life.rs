@@ -1,7 +1,8 @@
-//! [`SimulatedInstance`]: one crawlgate instance in tests of the exchange between instances. It has
-//! the real exchange and the real ledger (which crawler was served which robots.txt), but no
-//! threads and no files. [`InstanceDisk`] is what survives when its process ends, so that a test
-//! can start the instance again.
+//! [`SimulatedInstance`]: one crawlgate instance in tests of the exchange of facts between
+//! crawlgate instances (such as which crawler fetched which robots.txt). It has the real exchange
+//! and the real ledger (the record of what crawlers were served), but no threads and no files.
+//! [`InstanceDisk`] is what survives when the process of an instance ends, so that a test can start
+//! the instance again.
 
 use super::operator_commands::OperatorState;
 use super::simulated::{SimulatedServer, SimulatedStore};

@@ -1,6 +1,7 @@
-//! Property tests of what crawlgate instances exchange. However often and in whatever order facts
-//! ([`MergedFacts`]) and orders of operators ([`OperatorCommands`]) arrive, each instance must end in
-//! the same state. Facts must be decoded as they were encoded.
+//! Property tests of what crawlgate instances exchange: facts such as which crawler fetched which
+//! robots.txt ([`MergedFacts`]), and orders of operators ([`OperatorCommands`]). However often and
+//! in whatever order these arrive, each instance must end in the same state. Encoding and decoding
+//! a fact must not change it.
 
 use crate::exchange::SharedFact;
 use crate::exchange::codec::{

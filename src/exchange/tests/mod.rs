@@ -1,5 +1,5 @@
-//! Tests of the exchange between crawlgate instances, with several simulated instances and a shared
-//! store in memory.
+//! Tests of the exchange of facts between crawlgate instances (such as which crawler fetched which
+//! robots.txt). They use several simulated instances, and a shared store in memory.
 
 mod life;
 mod lives;

@@ -1,5 +1,6 @@
-//! [`OperatorState`]: which clients are marked and whether the site is paused, on one simulated
-//! instance. Tests of the exchange use it in place of the real tables of marks and pauses.
+//! [`OperatorState`]: which clients are marked for breaking the rules, and whether the site is
+//! paused, on one simulated instance. Tests of the exchange of facts between crawlgate instances
+//! (such as which crawler fetched which robots.txt) use it in place of the real tables.
 
 use crate::exchange::FactOutbox;
 use crate::facts::{

@@ -1,6 +1,7 @@
-//! [`SimulatedServer`]: a stand-in for Redis in tests of the exchange. It is in memory, and a test
-//! can make it unreachable, let it lose answers, flush it, restore it from a backup, or fail over
-//! to a replica.
+//! [`SimulatedServer`]: a stand-in for the Redis server in tests of the exchange of facts between
+//! crawlgate instances (such as which crawler fetched which robots.txt). It is in memory. A test
+//! can make it unreachable, let it lose answers, flush it, restore it from a backup, or let it fail
+//! over to a replica.
 
 use super::TestRandom;
 use crate::exchange::fact::MergedFacts;

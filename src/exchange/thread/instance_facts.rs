@@ -1,8 +1,8 @@
-//! [`InstanceFacts`] implements [`LocalFacts`]. Through it the exchange with other instances reads
-//! and changes what this crawlgate instance knows: which robots.txt each crawler was served, which
-//! clients are marked for breaking the rules, and which sites are paused. Pauses that peers report
-//! are only collected here. They are applied after the turn, because a turn holds the lock of the
-//! exchange and must not wait for the sites.
+//! [`InstanceFacts`] lets the exchange with other instances read and change what this crawlgate
+//! instance knows: which robots.txt each crawler was served, which clients are marked for breaking
+//! the rules, and which sites are paused. It implements the trait [`LocalFacts`]. Pauses that other
+//! instances report are only collected here, and applied later: the exchange must not wait for the
+//! sites while it holds its own lock.
 
 use crate::clock::Moment;
 use crate::exchange::LocalFacts;

@@ -1,11 +1,12 @@
-//! [`ExchangeThread`] runs the [`Exchange`] with the other crawlgate instances (peers) in the
-//! background. Every 200 ms it runs a turn, which reads and writes the shared store. What peers
-//! reported is then applied to this instance's sites, to its ledger (which crawler was served which
-//! robots.txt), and to its judge of requests. Before another robots.txt of a site takes effect, the
+//! [`ExchangeThread`] runs the [`Exchange`] of facts (such as which crawler fetched which
+//! robots.txt) with the other crawlgate instances (peers), in the background. Every 200 ms it runs
+//! a turn, which reads and writes the shared store. Then it updates this instance (which sites are
+//! paused, for example) with what peers reported. Before a site serves another robots.txt, the
 //! publisher (`sites/publisher`) announces it to the peers through this thread.
 //!
-//! Locks: the publisher holds its own lock while it announces. A turn must therefore not wait for
-//! the sites while it holds the lock of the exchange, or both would wait for each other.
+//! Locks: the publisher holds its own lock while it waits for the lock of the exchange. So a turn,
+//! which holds the lock of the exchange, must not wait for the sites. Otherwise the publisher and
+//! the turn would wait for each other.
 
 mod instance_facts;
 mod outage_log;

@@ -1,6 +1,6 @@
-//! [`OutageLog`] writes a log line when the store that crawlgate instances share cannot be used,
-//! and one when it can be used again. During an outage it also logs a changed error, at most once a
-//! minute, because a store may fail in another way at each attempt.
+//! [`OutageLog`] writes a log line when the store that crawlgate instances share becomes unusable,
+//! and another one when the store can be used again. If the error changes during an outage, it logs
+//! the new error, but at most one a minute: the store may fail in another way at each attempt.
 
 use crate::exchange::{ExchangeStatus, StoreOutage};
 use crate::locks::lock;

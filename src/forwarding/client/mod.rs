@@ -1,8 +1,8 @@
-//! [`ResolvedClient`]: the client that sent a request. Usually this is the other end of the
-//! connection. If the other end is a trusted proxy ([`is_trusted`]), it is the client that the
-//! proxy names in a header field such as X-Forwarded-For (setting [`ClientAddressField`]). If the proxy
-//! names no readable client, the client is unknown: with the proxy's address, all clients behind
-//! the proxy would count as one.
+//! [`ResolvedClient`]: the client that sent a request. Usually the client is the other end of the
+//! connection. Behind a trusted proxy ([`is_trusted`]), the client is the one that the proxy names
+//! in a header field such as X-Forwarded-For (setting [`ClientAddressField`]). If the proxy names
+//! no client, or an unreadable one, the client is unknown. The address of the proxy does not take
+//! its place, because all clients behind the proxy would then count as one.
 
 use crate::crawlers::parse_address;
 use crate::heads::is_host;

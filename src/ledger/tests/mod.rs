@@ -1,7 +1,7 @@
 //! Tests of the ledger, which records which robots.txt each crawler was served. Random tests
-//! compare it with [`NaiveHistory`], a slow model that computes the same from everything that ever
-//! happened, and with [`ObedientCrawler`], which must never be called a violator. Other tests cover
-//! its bounds and its stored facts.
+//! compare the ledger with [`NaiveHistory`], a slow model that computes the same from everything
+//! that ever happened. In other random tests, an [`ObedientCrawler`] must never be called a
+//! violator. Further tests cover the bounds of the ledger and its stored facts.
 //!
 //! `LEDGER_LIVES=10000` runs more random tests with restarts and upgrades.
 

@@ -1,6 +1,6 @@
-//! Tests of what crawlgate still knows after a restart: on which hosts it observes crawlers, which
-//! versions of robots.txt they were served there, and since when it observes each host (if it was
-//! not away for long).
+//! Tests of what crawlgate still knows after a restart: on which hosts it observes crawlers, and
+//! which versions of robots.txt they were served there. If crawlgate was not stopped for long, it
+//! also knows since when it observes each host.
 
 use super::*;
 use crate::facts::HostObservation;

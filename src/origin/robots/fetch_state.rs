@@ -1,6 +1,7 @@
 //! [`FetchState`]: crawlgate's copy of one origin's robots.txt, the origin's last answer, and the
-//! time of the next fetch. It reads no clock: callers pass the time. The caller fetches when a
-//! fetch is due, applies the [`FetchResult`], and then accepts the new copy or holds it back.
+//! time of the next fetch. When a fetch is due, the caller fetches the file and applies the
+//! [`FetchResult`]. Then the caller accepts the new copy or, if that copy cannot be used, holds it
+//! back. The module reads no clock: callers pass the time.
 //!
 //! The last answer is a [`LastAnswer`]:
 //!

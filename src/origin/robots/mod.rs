@@ -1,6 +1,7 @@
-//! crawlgate's copy of the robots.txt that an origin serves itself, fetched in the background and
-//! stored. [`fetch_from_origin`] sends the requests. [`FetchState`] decides whether an answer
-//! becomes the present copy. [`StoredCopy`] is the copy in the state store.
+//! Keeps a copy of the robots.txt that an origin (a web server behind crawlgate) serves itself. The
+//! copy is fetched in the background and stored. [`fetch_from_origin`] sends the requests.
+//! [`FetchState`] decides whether an answer becomes the new copy. [`StoredCopy`] is the copy in the
+//! state database.
 
 mod connections;
 mod fetch_result;

@@ -1,10 +1,11 @@
 //! [`fetch_from_origin`] fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells
-//! crawlers to. It blocks its thread. [`OriginTargets`] selects the servers of a site.
+//! crawlers to. The call blocks its thread. [`OriginTargets`] selects the servers of a site.
 //!
-//! A redirect to one of the site's own hosts is followed to the origin, because the public name
-//! leads to crawlgate. A redirect to a server of the origin is followed, too. Every other redirect
-//! must lead to a public address over https, because crawlgate publishes the file that it finds,
-//! and can reach addresses that no client can ([`OriginNameResolver::must_be_public`]).
+//! If a redirect names one of the site's own hosts, the next request goes to the origin, because
+//! that host leads to crawlgate itself. A redirect to a server of the origin is followed as it is.
+//! Every other redirect must lead over https to a public address
+//! ([`OriginNameResolver::must_be_public`]). The reason is that crawlgate publishes the file, and
+//! could otherwise publish one from an internal network.
 
 use super::connections::{
     NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config, url_host,

@@ -1,6 +1,6 @@
-//! [`StoredCopy`]: crawlgate's copy of an origin's robots.txt as it is kept in the state database,
-//! with the state of fetching it. After a restart, [`StoredCopies`] are the copies that the
-//! previous process stored.
+//! [`StoredCopy`]: crawlgate's copy of an origin's robots.txt, as it is kept in the state database.
+//! The time of the next fetch and the result of the last one are kept with it. After a restart,
+//! [`StoredCopies`] has the copies that the previous process stored.
 
 use super::fetch_state::FetchState;
 use crate::facts::{Fact, OriginCopy, clamp_to_now};

@@ -1,9 +1,9 @@
-//! [`AllowFilter`] decides which Allow rules of the origin's robots.txt join a group of the merged
-//! file (`merge.rs`). An Allow that could defeat a Disallow of the policy is left out.
+//! [`AllowFilter`] decides which Allow rules of the origin's robots.txt may stay when that file is
+//! merged with the policy. An Allow that could defeat a Disallow of the policy is left out.
 //!
-//! Of all rules that match a URL the longest decides; of two with the same length the Allow does
-//! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer, for the URLs
-//! that both match.
+//! Of all rules that match a URL, the longest decides. If an Allow and a Disallow have the same
+//! length, the Allow decides (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is as
+//! long or shorter, for the URLs that both match.
 
 use super::budget::{MergeBudget, spend};
 use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE};

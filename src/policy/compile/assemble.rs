@@ -1,7 +1,7 @@
-//! [`assemble_groups`] is the last step of making a robots.txt: it puts the drafts of all groups
-//! into one document and renders it. It gives each user-agent token a group of its own, or, in a
-//! large file, one group to all tokens with the same rules. It also writes comments about what was
-//! left out of the origin's file.
+//! [`assemble_groups`] is the last step of making a robots.txt. It puts the groups, which come as
+//! [`GroupDraft`]s, into one document and renders the document. Each user-agent token gets a group
+//! of its own; in a large file, tokens with the same rules share a group. Comments in the file say
+//! what was left out of the origin's robots.txt.
 
 use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::OriginRules;

@@ -1,7 +1,7 @@
 //! [`MergeBudget`] limits the work of merging the origin's robots.txt with a policy. The origin's
-//! file may be huge or hostile, and a reload of the policies waits until every site is compiled. If
-//! the merge needs too many comparisons, an Allow that might defeat a Disallow is left out
-//! unexamined; if it makes too many rules or bytes, compilation fails.
+//! file may be huge or hostile, and a reload of the policies waits until every site is compiled.
+//! Once the merge has made too many comparisons, every Allow that might defeat a Disallow is left
+//! out without a comparison. Once the merge has made too many rules or bytes, compilation fails.
 
 use crate::robots::MAX_ROBOTS_BYTES;
 

@@ -1,9 +1,11 @@
-//! [`compose`] makes the robots.txt that a site serves. It writes the groups of the policy, and
-//! groups for the crawlers of each purpose (such as training) that the policy allows or disallows;
-//! `merge` adds the origin's own robots.txt. A staging site has only one group, for `*`.
+//! [`compose`] makes the robots.txt that a site serves. It writes the groups that the policy lists,
+//! and groups for crawlers that the policy allows or disallows by purpose (such as training). The
+//! module `merge` adds the rules of the origin's own robots.txt. A staging site has only one group,
+//! for `*`.
 //!
-//! Traps (paths that no obedient crawler requests) and retired paths are disallowed in every group,
-//! because a crawler with a group of its own ignores the group for `*`.
+//! Traps (paths that no obedient crawler requests) and retired paths (which the site takes out of
+//! search engines) are disallowed in every group. The group for `*` alone would not be enough,
+//! because a crawler with a group of its own ignores it.
 
 use super::CompileError;
 use super::assemble::{ComposedRobots, assemble_groups};

@@ -1,6 +1,6 @@
-//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin's
-//! file opens a path that the policy retires, sitemaps without an absolute URL are left out, and
-//! comments above groups are true.
+//! These tests check details of the robots.txt that is made from a policy. No Allow of the origin's
+//! own file opens a path that the policy takes out of search engines. Sitemaps without an absolute
+//! URL are left out. Comments above groups are true.
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::draft::{GroupHeading, ORIGIN_FILE};

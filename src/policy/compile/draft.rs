@@ -1,6 +1,7 @@
-//! [`GroupDraft`]: a group of robots.txt while the file is compiled, with the source of each rule.
-//! `compose.rs` and `merge.rs` make drafts, and `assemble.rs` writes them. [`first_equal_drafts`]
-//! finds drafts with the same content, and [`draft_size`] gives the size of a draft in bytes.
+//! [`GroupDraft`]: a group of robots.txt while the file is compiled. It keeps the source of each
+//! rule (a place in the policy, or a line of the origin's file). `compose.rs` and `merge.rs` make
+//! drafts, and `assemble.rs` writes them. [`first_equal_drafts`] finds drafts with the same
+//! content, and [`draft_size`] gives the size of a draft in bytes.
 
 use crate::crawlers::Purpose;
 use crate::policy::site::{DroppedAllow, RuleSource};

@@ -1,11 +1,19 @@
 //! [`merge`] unites the groups of the policy with the groups of the origin's own robots.txt.
 //!
-//! Each user-agent token that the policy or the origin names gets the rules of both. If one of them
-//! does not name the token, its group for another token of the same crawler is used, else its group
-//! for `*` if the crawler follows `*`. An Allow of the origin that could defeat a Disallow of the
-//! policy is left out (`allow_conflicts.rs`). For a token that only the origin names, an Allow of
-//! the policy's group for `*` is left out, too, if it opens only URLs that the origin disallows for
-//! this token. Comments in the merged file name or count the rules that are left out.
+//! Every user-agent token that the policy or the origin names gets rules from both sides. On each
+//! side, the group that names the token counts. If there is none, a group for another token of the
+//! same crawler counts. If there is none either, the group for `*` counts, provided that the
+//! crawler follows `*`.
+//!
+//! An Allow of the origin is left out if it could defeat a Disallow of the policy
+//! (`allow_conflicts.rs`). The policy's group for `*` may count for a token that only the origin
+//! names. Then an Allow of this group is left out if a Disallow of the origin covers all URLs of
+//! the Allow. Comments in the merged file name or count the rules that are left out.
+//!
+//! An Allow of the origin is left out if it could defeat a Disallow of the policy
+//! (`allow_conflicts.rs`). The policy's group for `*` may count for a token that only the origin
+//! names. Then an Allow of this group is left out if a Disallow of the origin covers all URLs of
+//! the Allow. Comments in the merged file name or count the rules that are left out.
 
 use super::CompileError;
 use super::allow_conflicts::AllowFilter;

@@ -1,6 +1,7 @@
-//! [`compile`] turns a decoded [`Policy`] into a [`Site`]. [`compile_with_origin`] also merges it
-//! with the robots.txt of the origin (the web server behind crawlgate). The served robots.txt is
-//! rendered from the same document by which requests are judged, so the two cannot differ.
+//! [`compile`] turns a decoded [`Policy`] into a [`Site`], the form by which requests are judged.
+//! [`compile_with_origin`] also merges the policy with the robots.txt of the origin (the web server
+//! behind crawlgate). The served robots.txt is rendered from the same document by which requests
+//! are judged. So the published rules and the enforced rules cannot differ.
 
 mod allow_conflicts;
 mod assemble;

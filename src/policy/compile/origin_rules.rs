@@ -1,9 +1,10 @@
 //! [`OriginRules`]: the parts of the origin's robots.txt that crawlgate can publish, with one group
 //! for each user-agent token. `merge.rs` merges these groups with those of the policy.
 //!
-//! An origin may answer with anything, so lines with unknown keys are left out, unless the policy
-//! lists the key (`robots.origin_keys`). Also left out are lines with control characters, with
-//! hosts that crawlers cannot reach, and with keys for which the policy has its own statement.
+//! An origin may answer with anything. Lines with unknown keys are left out, except for keys that
+//! the policy lists in `robots.origin_keys`. Lines with control characters, and lines with a host
+//! that crawlers cannot reach, are left out, too. Lines about the use of the content (such as
+//! `Content-Signal`) are left out if the policy has a line with the same key for the whole site.
 
 use super::draft::lines_size;
 use super::signals::site_signal_keys;

@@ -1,6 +1,6 @@
-//! [`tag_plan`] compiles the section `indexing` of a policy into a [`TagRules`], which gives each
-//! response its X-Robots-Tag lines. It adds `noindex` rules for a staging site and for retired
-//! paths.
+//! [`tag_plan`] compiles the section `indexing` of a policy into [`TagRules`], by which each
+//! response gets its X-Robots-Tag lines. It adds `noindex` rules for a staging site, and for
+//! retired paths (which the site takes out of search engines).
 
 use crate::indexing::{Directives, RobotsTags, TagScope};
 use crate::policy::model::{

@@ -1,7 +1,7 @@
-//! [`UrlRewriter`] replaces the origin's own host by the site's host in the URLs of the origin's
-//! robots.txt. An origin that does not know its public name writes the host by which crawlgate
-//! reaches it, which may be an internal address. Lines with a host that crawlers cannot reach are
-//! left out.
+//! [`UrlRewriter`] makes the URLs in the origin's robots.txt fit to be published. An origin that
+//! does not know its public name writes the host by which crawlgate reaches it. `UrlRewriter`
+//! replaces that host by the site's public host. A line that names another host that crawlers
+//! cannot reach, such as an internal server, is left out.
 
 use crate::crawlers::is_public_address;
 use crate::policy::model::Policy;

@@ -1,6 +1,6 @@
-//! [`answers`] decodes the policy section `answers`: the names of the site's own HTML pages for
-//! pauses, failures and refusals. [`included_file`] decodes the name of a file beside the policy; a
-//! path is rejected, because it could lead anywhere on the machine.
+//! [`answers`] decodes the policy section `answers`: the file names of the site's own HTML pages
+//! for pauses, failures and refusals. [`included_file`] decodes the name of a file in the policy
+//! directory. It rejects a path, because a path could lead anywhere on the machine.
 
 use crate::policy::model::{AnswerPages, IncludedFile};
 use crate::yaml::{MapFields, NodeReader};

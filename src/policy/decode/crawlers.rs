@@ -1,5 +1,5 @@
-//! [`crawlers`] decodes the policy section `crawlers`: the owner's own crawlers, and corrections to
-//! the registry (crawlgate's table of known crawlers), for one site.
+//! [`crawlers`] decodes the policy section `crawlers`. For one site, the section adds the owner's
+//! own crawlers, and corrects the registry (crawlgate's table of known crawlers).
 
 use crate::crawlers::{RobotsObedience, decode_networks};
 use crate::policy::model::CrawlerDescription;

@@ -1,4 +1,4 @@
-//! [`html`] decodes the policy section `html`: whether crawlgate writes robots metas into HTML
+//! [`html`] decodes the policy section `html`: whether crawlgate writes robots meta tags into HTML
 //! pages, and the paths of these pages.
 
 use super::indexing::condition_list;

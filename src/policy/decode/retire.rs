@@ -1,5 +1,6 @@
-//! [`retire`] decodes the policy section `retire`: paths that are taken out of search engines, when
-//! their `noindex` begins, and how long after that they are disallowed.
+//! [`retire`] decodes the policy section `retire`: paths that the site takes out of search engines.
+//! Each entry says when the `noindex` of its paths begins, and how much later robots.txt disallows
+//! the paths.
 
 use super::patterns::patterns;
 use crate::policy::model::RetirePolicy;

@@ -1,6 +1,6 @@
 //! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of
-//! robots.txt. The section also says what happens to the origin's own robots.txt: it is merged with
-//! the policy's groups, replaced by them, or published in their place.
+//! robots.txt. The section also says how the origin's own robots.txt is used: it is merged with the
+//! policy's groups, ignored, or published without groups of the policy.
 
 use super::answers::included_file;
 use super::patterns::patterns;

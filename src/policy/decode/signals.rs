@@ -1,8 +1,8 @@
 //! Decodes what a policy says about the use of the site's content, for example for AI training.
-//! [`site_signals`] decodes fields of the section `robots`, [`group_signals`] fields of its groups,
-//! [`tdm`] the section `tdm` (text and data mining), and [`unlicensed`] the answer to crawlers
-//! without a licence. A valid value cannot break the line of robots.txt or the header that it is
-//! written into.
+//! [`site_signals`] decodes fields of the section `robots`, and [`group_signals`] fields of its
+//! groups. [`tdm`] decodes the section `tdm` (text and data mining), and [`unlicensed`] the answer
+//! to crawlers without a licence. An accepted value always fits into one line of robots.txt or one
+//! header field.
 
 use super::indexing::condition_list;
 use super::patterns::patterns;

@@ -1,7 +1,7 @@
-//! [`ImportedSignals`]: the statements of an imported group about the use of content, from its
-//! lines `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05),
-//! written as fields of the policy. [`ImportedLine`] says which parts of a line a policy cannot
-//! express.
+//! [`ImportedSignals`]: what an imported group of robots.txt says about the use of content. It
+//! reads the lines `Content-Signal` (contentsignals.org) and `Content-Usage`
+//! (draft-ietf-aipref-attach-05), and writes them as fields of the policy. [`ImportedLine`] says
+//! which parts of a line are left out, mostly because a policy cannot express them.
 
 use super::yaml::yaml_scalar;
 use crate::policy::decode::MAX_PATTERN;

@@ -1,6 +1,6 @@
-//! [`Importer::render`] writes the imported policy as YAML. It leaves out sitemaps and licences
-//! with invalid URLs, and rules before the first User-agent line, and adds a note ([`ImportNote`])
-//! for each.
+//! [`Importer::render`] writes a policy that was imported from a robots.txt as YAML. It leaves out
+//! sitemaps and licences with invalid URLs, and rules before the first User-agent line. For each
+//! part that is left out it adds a note ([`ImportNote`]).
 
 use super::comments::ImportedComments;
 use super::groups::{ImportedGroup, ImportedRule};

@@ -1,6 +1,7 @@
-//! The lint of robots.txt rules that Google's library does not read as RFC 9309 says. [`lint`]
-//! checks the rules of a site, and `file/mod.rs` those of a robots.txt file. Both try sample URLs
-//! of each rule ([`sample_urls`]).
+//! The lint of robots.txt rules that Google's open-source library reads otherwise than RFC 9309
+//! says. It judges sample URLs of each rule ([`sample_urls`]) in both ways, and reports a
+//! difference. [`lint`] does this for the policy of a site, and `file/mod.rs` for a robots.txt
+//! file.
 
 use super::catalogue as lints;
 use super::rules::holds_several_paths;

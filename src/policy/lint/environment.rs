@@ -1,6 +1,6 @@
-//! Lints of the environment (production or staging) that a policy names, if the hosts do not fit
-//! it. Such a mistake, often a copy of the wrong file, closes a production site or opens a test
-//! site to search engines.
+//! Lints of the policy field `environment` (production or staging). They report a value that does
+//! not fit the site's host names. Such a mistake, often a copy of the wrong file, hides a
+//! production site from search engines, or opens a test site to them.
 
 use super::catalogue as lints;
 use crate::policy::model::{Environment, HostPattern};

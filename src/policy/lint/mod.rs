@@ -1,8 +1,8 @@
 //! Lints: findings about a policy or a robots.txt that is valid, but probably not what its owner
-//! wants. [`lint`] checks a compiled site, [`lint_file`] a robots.txt file. Some lints are for
-//! lines that a policy and a robots.txt both have (`agents.rs`, `rules.rs`, `closed.rs`,
-//! `sitemaps.rs`). They check a `LintSubject`, which is made from either. `catalogue` lists and
-//! explains all lints.
+//! wants. [`lint`] checks a compiled site, [`lint_file`] a robots.txt file. Some lints are about
+//! lines that occur in policies and in files (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`).
+//! These lints check a `LintSubject`, which can be made from a policy or from a file. `catalogue`
+//! lists and explains all lints.
 
 mod agents;
 mod blocked_noindex;

@@ -1,6 +1,6 @@
-//! A random test of the lint that reports a noindex which crawlers cannot see, because robots.txt
-//! disallows the page. The test compares the reports with the verdicts of the policy, and checks
-//! that no report is false.
+//! A random test of the lint in `blocked_noindex.rs`. That lint reports a noindex that crawlers
+//! cannot see, because robots.txt disallows the page. The test makes random policies, compares each
+//! report with the verdicts of the policy, and checks that the report is true.
 
 use super::tests::compile_and_lint;
 use crate::policy::site::Site;

@@ -1,5 +1,5 @@
-//! The lint of lines in the origin's robots.txt that crawlgate does not publish, because it does
-//! not know their keys (the word before the colon).
+//! The lint of unknown keys (words before the colon) in the origin's robots.txt. crawlgate does not
+//! publish the lines with such keys, so the lint reports them.
 
 use super::catalogue as lints;
 use crate::policy::compile::lines_with_unknown_keys;

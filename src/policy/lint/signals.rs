@@ -1,6 +1,7 @@
-//! Lints of a policy's statements about the use of content. They report vocabularies that
-//! contradict each other, and demands for a licence that has no URL, has a URL without https, or
-//! would be made to search engines, too.
+//! Lints of a policy's statements about the use of content. They report statements that contradict
+//! each other in different vocabularies (such as Content-Signal and Content-Usage). They also
+//! report licence URLs without https, demands for a licence when no licence is named, and demands
+//! that search engines would get, too.
 
 use super::catalogue as lints;
 use crate::crawlers::{Purpose, Registry};

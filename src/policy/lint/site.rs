@@ -1,7 +1,7 @@
 //! Lints of a whole site and its policy, beyond the lines of robots.txt. Some are interlocks:
 //! errors that reject a policy which could cost the site its place in search engines. The others
-//! check pauses, answers, names of crawlers and proof of identity, and report rules of the origin's
-//! robots.txt that are left out.
+//! check pauses, answers, names of crawlers and proof of identity. They also report Allow rules of
+//! the origin's robots.txt that are left out when that file is merged with the policy.
 
 use super::agents;
 use super::catalogue as lints;

@@ -1,5 +1,5 @@
-//! Tests of the lints: each reports the mistake that it is about, in its place, and reports no
-//! correct policy that looks similar.
+//! Tests of the lints. Each lint reports the mistake that it is about, at the right position, and
+//! reports nothing about a correct policy that looks similar.
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;

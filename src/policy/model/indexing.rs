@@ -1,6 +1,6 @@
-//! Three decoded sections of a policy: `indexing` ([`IndexingRule`]) gives responses their
-//! X-Robots-Tag, `html` ([`HtmlPolicy`]) writes robots metas into HTML pages, and `retire`
-//! ([`RetirePolicy`]) takes paths out of search engines in two steps.
+//! Three decoded sections of a policy. `indexing` ([`IndexingRule`]) gives responses their
+//! X-Robots-Tag. `html` ([`HtmlPolicy`]) writes robots meta tags into HTML pages. `retire`
+//! ([`RetirePolicy`]) takes paths out of search engines: first by `noindex`, later by robots.txt.
 
 use crate::indexing::{RobotsTags, TagScope};
 use crate::time::Timestamp;

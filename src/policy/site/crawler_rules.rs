@@ -1,7 +1,7 @@
-//! [`CrawlerRules`]: how a site treats one crawler. They say which group of robots.txt the crawler
-//! follows, how the rules are enforced, and how blocked requests are answered. The compiler fills a
-//! [`CrawlerRulesTable`] with the rules of every crawler that a user agent can claim to be; a
-//! request only looks them up.
+//! [`CrawlerRules`]: how a site treats one crawler. This includes the group of robots.txt that the
+//! crawler follows, how the rules are enforced, and how blocked requests are answered. The compiler
+//! computes the rules for every crawler that a user agent can claim to be. It stores them in a
+//! [`CrawlerRulesTable`], so that each request needs only a look-up.
 
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};

@@ -1,7 +1,7 @@
-//! [`SiteEntry`]: one site in a snapshot (all sites at one moment). It has the compiled policy, the
-//! pauses (times in which crawlgate answers 503), and the times since when the robots.txt and the
-//! X-Robots-Tag rules are in force. [`SupersededVersion`] is an earlier robots.txt that crawlers
-//! may still have cached.
+//! [`SiteEntry`]: one site in a snapshot (all sites at one moment). It has the compiled policy and
+//! the pauses (times in which crawlgate answers 503). It also says since when the present
+//! robots.txt and the present X-Robots-Tag rules are in force. [`SupersededVersion`] is an earlier
+//! robots.txt that crawlers may still have cached.
 
 use super::{ParsedRobotsVersion, SelectedRules, Site};
 use crate::policy::model::PauseAudience;

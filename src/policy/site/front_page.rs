@@ -1,6 +1,6 @@
 //! [`FrontPageStatus`] remembers whether the last response for `/` had a noindex for search
-//! engines, from the policy or from the origin. A metric and `crawlgate status` show it, because
-//! such a line can remove a whole site from search.
+//! engines, from the policy or from the origin. A metric and `crawlgate status` show this, because
+//! a noindex on the front page can cost a site its place in search engines.
 
 use crate::indexing::RobotsTags;
 use crate::time::Timestamp;

@@ -1,6 +1,6 @@
-//! [`HostIndex`] finds the site of a request by its host. An exact name comes before the longest
-//! wildcard pattern. If neither matches, the request belongs to the site whose policy names no
-//! hosts, if there is one.
+//! [`HostIndex`] finds the site of a request by its host. An exact name takes precedence over
+//! wildcard patterns, and a longer pattern over a shorter one. If nothing matches, the request
+//! belongs to the site whose policy names no hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! [`HtmlRules`]: the compiled section `html` of a policy. It selects the HTML pages that robots
-//! metas are written into, by their paths.
+//! [`HtmlRules`]: the compiled section `html` of a policy. By the path of an HTML page it decides
+//! whether crawlgate writes robots meta tags into the page.
 
 use super::RobotsVersionId;
 use crate::policy::model::{HtmlPolicy, patterns};

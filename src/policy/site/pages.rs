@@ -1,6 +1,6 @@
-//! [`SiteAnswerPages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the
-//! origin fails, and to blocked crawlers. A [`PageTemplate`] is one page, split where the status,
-//! the reason and the request id are inserted.
+//! [`SiteAnswerPages`]: HTML pages of a site that replace crawlgate's own during pauses, when the
+//! origin fails, and for blocked crawlers. A [`PageTemplate`] is one such page. It is split at the
+//! points where the status, the reason and the request id are inserted.
 
 use crate::policy::model::{AnswerPages, IncludedFile};
 use std::sync::Arc;

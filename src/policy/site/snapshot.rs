@@ -1,5 +1,5 @@
-//! [`Snapshot`]: all compiled sites at one moment, found by host. A request is judged by one
-//! snapshot from start to end; every change of a policy makes a new one.
+//! [`Snapshot`]: all compiled sites at one moment, found by host. Every change of a policy makes a
+//! new snapshot. A request is judged by one snapshot from start to end.
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::model::HostPattern;

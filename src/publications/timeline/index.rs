@@ -1,6 +1,7 @@
-//! [`LogIndex`]: an index of the publication log by host pattern. It finds which sites had the
-//! hosts of a pattern, and what each of them published while it had these hosts. From both it makes
-//! [`TimelineSpan`]s: spans of time in which one publication counted for a host.
+//! [`LogIndex`]: an index of the publication log (what sites published as robots.txt) by host
+//! pattern. It finds the sites that had the hosts of a pattern, and what each site published while
+//! it had these hosts. The result is a list of [`TimelineSpan`]s: spans of time in which one
+//! publication counted for a host.
 
 use super::TimelineSpan;
 use crate::policy::model::HostPattern;

@@ -1,8 +1,8 @@
 //! Computes from the publication log which robots.txt each host published at each time
 //! ([`PublicationLog::build_histories`]). Several sites may have patterns that match a host: only
 //! the site with the most specific pattern counts. All hosts with the same most specific pattern
-//! have the same past, so there is one history for each pattern. Patterns that always belonged to
-//! the same sites share one history.
+//! have the same past. So a history is made for each pattern, not for each host. Patterns that
+//! always belonged to the same sites share their history.
 //!
 //! `index` finds the entries of the log that count for a pattern. `peers` adds what other instances
 //! of crawlgate published.

@@ -1,6 +1,6 @@
 //! [`Ticket`]: one HTTP request and crawlgate's decision about it. It exists from the arrival of
-//! the request until the request is recorded in logs and metrics. A ticket is open or finished; one
-//! that is dropped while it is open is recorded as a request whose client left.
+//! the request until the request is recorded in logs and metrics. If a ticket is dropped before it
+//! is finished, the request is recorded as one whose client left.
 
 #[cfg(feature = "proxy")]
 mod routing;

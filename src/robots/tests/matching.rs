@@ -1,5 +1,5 @@
-//! Tests of which path patterns match a URL and which rule decides: the figures of RFC 9309, the
-//! tables of Google's documentation, and linear time.
+//! Tests of which path patterns match a URL and which rule decides, with the figures of RFC 9309
+//! and the tables of Google's documentation. Other tests check that matching takes linear time.
 
 use super::{deciding_line, parse_rules, pattern_matches};
 use crate::robots::{PathPattern, Rule, RuleSet};

@@ -1,6 +1,6 @@
 //! Compares the robots.txt parser with two naive implementations (oracles), on random files and
-//! URLs. The oracles share no code with the parser: one follows the description of Google's library
-//! byte by byte, like its C++, and one follows the text of RFC 9309.
+//! URLs. The oracles share no code with the parser. One works byte by byte, like the C++ code of
+//! Google's library. The other follows the text of RFC 9309.
 
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;

@@ -1,6 +1,6 @@
-//! Tests that crawlgate reads a robots.txt that it wrote as it was meant. A random document is
-//! rendered and parsed again, and must give the same document, the same bytes, and the same groups
-//! for RFC 9309 and for Google's library.
+//! Tests that crawlgate reads its own robots.txt files correctly. A random document is written as a
+//! robots.txt, and parsed again. The result must be the same document, and the same bytes when it
+//! is written once more. By RFC 9309 and by Google's library, the file must have the same groups.
 
 use super::oracle::config;
 use super::{PathPattern, RobotsDocument, Rule, RuleGroup};

@@ -1,8 +1,8 @@
-//! [`UpgradeCoordinator`]: the server's part in an upgrade, in which a new crawlgate process takes over from
-//! the running one. The command `crawlgate upgrade` starts an upgrade. The running process then
-//! passes its listeners and its state to the new process, step by step. The new process calls
-//! [`UpgradeCoordinator::follow_predecessor`], which waits until the previous process has ended. The messages
-//! between the two processes are in the module `upgrade`.
+//! [`UpgradeCoordinator`]: the server's part in an upgrade, in which a new crawlgate process takes
+//! over from the running one. The command `crawlgate upgrade` starts an upgrade. The running
+//! process then passes its listeners and its state to the new process. The new process calls
+//! [`UpgradeCoordinator::follow_predecessor`], which waits until the previous process has ended.
+//! The module `upgrade` has the messages between the two processes.
 
 mod predecessor;
 

@@ -1,6 +1,6 @@
 //! What a new process does after an upgrade until the previous process ends. The previous process
-//! still answers its last requests. It reports each robots.txt that it serves to a crawler, and
-//! this process records them as if it had served them itself.
+//! still answers its last requests, and reports each robots.txt that it serves to a crawler. The
+//! new process records these as if it had served them itself.
 
 use super::{UpgradeCoordinator, UpgradeRefusal};
 use crate::facts::{AnyFact, Fact};

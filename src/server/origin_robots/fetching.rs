@@ -1,6 +1,6 @@
 //! [`start_fetching`] fetches the origins' own robots.txt files in the background, as a job of the
-//! scheduler. The job starts a thread for each fetch that is due ([`FetchJob`]). It runs again when
-//! a fetch ends or a policy changes. [`OriginRobotsTracker`] keeps the fetched copies.
+//! scheduler. The job starts a thread for each fetch that is due ([`FetchJob`]). The job runs again
+//! when a fetch ends or a policy changes. [`OriginRobotsTracker`] keeps the fetched copies.
 
 use super::OriginRobotsTracker;
 use crate::clock::Clock;

@@ -1,14 +1,14 @@
-//! [`OriginRobotsTracker`]: crawlgate's copies of the origins' own robots.txt files, for the sites whose
-//! policies read them. It decides which file is fetched next. A fetched file comes into force, or
-//! is held back if it cannot be used. [`start_fetching`] fetches the files in the background, a few
-//! at a time. No request waits for a fetch.
+//! [`OriginRobotsTracker`]: crawlgate's copies of the origins' own robots.txt files, for the sites
+//! whose policies use these files. It decides which file is fetched next. A fetched file comes into
+//! force, or is held back if it cannot be used. [`start_fetching`] fetches the files in the
+//! background, a few at a time. No request waits for a fetch.
 //!
-//! While the policy of a site reads the origin's file, the site is called followed. A copy is in
-//! one of these states:
+//! A site is called followed while its policy uses the origin's file. A copy is in one of these
+//! states:
 //! - used: a followed site uses it. If the site is removed, the copy becomes unused;
-//! - unused: its site was removed. If a site of the same name comes back, it uses the copy again.
-//!   crawlgate keeps an unused copy for as long as crawlers may have it cached, and at most 64 of
-//!   them;
+//! - unused: its site was removed. If a site of the same name comes back, that site uses the copy
+//!   again. crawlgate keeps at most 64 unused copies, each for as long as crawlers may have it
+//!   cached;
 //! - removed: no site can use it again.
 
 mod fetching;

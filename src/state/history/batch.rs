@@ -1,10 +1,10 @@
-//! [`RequestHistoryBatch`]: what waits to be written to the history tables of the state database, which
-//! the dashboard shows. It contains
+//! [`RequestHistoryBatch`]: new counts and samples that wait to be written to the state database,
+//! for the history that the dashboard shows. The batch contains
 //!
 //! - requests of each crawler ([`RequestCounts`]), by kind (such as `allowed` or `violation`) and
 //!   by what crawlgate did,
 //! - requests of each crawler, by whether the client was proven to be that crawler,
-//! - samples of the requests that break the rules, with one [`RecordRow`] each,
+//! - samples of the requests that break the rules (one [`RecordRow`] for a request),
 //! - requests of unknown bots, by the name that each bot gives itself,
 //! - visits, by the AI assistant or search engine that sent the visitor,
 //! - the paths that each crawler requested most ([`DayPaths`]).

@@ -1,7 +1,7 @@
 //! The history for the dashboard, in the state database: counts of requests by hour, day and week,
-//! visits and requested paths by day, and samples of requests against the rules.  [`RequestHistoryBatch`]
-//! has what is new, which is written in the same transaction as other state. [`RequestHistoryReader`]
-//! reads the history, also while another process writes.
+//! counts of visits and of requested paths by day, and samples of requests that break the rules. A
+//! [`RequestHistoryBatch`] collects what is new, and is written in the same transaction as other
+//! state. [`RequestHistoryReader`] reads the history, even while another process writes.
 
 mod batch;
 mod peer_counts;

@@ -1,6 +1,7 @@
-//! Adds up the request counts of several instances of crawlgate. [`RequestHistoryReader::period_counts`]
-//! returns the counts of this instance for its peers (the other instances), and
-//! [`RequestHistoryReader::with_peers`] adds those of the peers to its own.
+//! Adds up the request counts of several instances of crawlgate.
+//! [`RequestHistoryReader::period_counts`] returns the counts of this instance for its peers (the
+//! other instances). [`RequestHistoryReader::with_peers`] adds the counts of the peers to the
+//! counts of this instance.
 
 use super::peer_counts::{PeerPeriodCounts, PeriodCounts, PeriodCountsRow, VisitsRow};
 use super::read::{

@@ -1,5 +1,5 @@
-//! Queries of the samples in the state database. A sample is one stored request against the rules.
-//! [`SampleFilter`] selects samples, [`SampleGroup`] summarizes the samples of one rule, and
+//! Queries of the samples in the state database. A sample is one stored request that breaks the
+//! rules. [`SampleFilter`] selects samples, [`SampleGroup`] summarizes the samples of one rule, and
 //! [`ViolatorSummary`] says when and how a crawler broke the rules.
 
 use super::PeriodLength;

@@ -1,6 +1,6 @@
-//! SQL functions that all tables of the history use (request counts and samples for the dashboard).
-//! They run queries whose rows are converted, convert counts to integers of SQLite, and delete the
-//! oldest rows.
+//! Helpers for the SQL of the history tables (request counts and samples for the dashboard): they
+//! run a query and convert its rows, convert a count to an integer of SQLite, and delete the oldest
+//! rows.
 
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow};
 

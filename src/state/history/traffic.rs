@@ -1,6 +1,7 @@
-//! The tables of visits and of requested paths in `state.db`. Visits are counted by day, site and
-//! the AI assistant or search engine that sent the visitor, paths by day and crawler. [`add_daily`]
-//! adds visits, [`write_paths`] writes paths, and [`delete_expired_traffic`] deletes old rows.
+//! The tables of visits and of requested paths in `state.db`. Visits are counted by day, by site,
+//! and by the AI assistant or search engine that sent the visitor. Paths are counted by day, by
+//! site and by crawler. [`add_daily`] adds visits, [`write_paths`] writes paths, and
+//! [`delete_expired_traffic`] deletes old rows.
 
 use super::sql::{delete_oldest, query_rows, to_sql_integer};
 use super::{DAY, DailyCountKind, PeriodLength, RequestHistoryBatch};

@@ -1,7 +1,7 @@
 //! Reads visits and requested paths from the history in the state database.
-//! [`RequestHistoryReader::visits`] and [`RequestHistoryReader::top_paths`] are for pages and reports. The other
-//! methods read the paths of today, for the start of crawlgate, and the visits of each day, for the
-//! exchange with other instances.
+//! [`RequestHistoryReader::visits`] and [`RequestHistoryReader::top_paths`] are for the dashboard
+//! and reports. When crawlgate starts, it reads the paths of the present day, and continues their
+//! counts. Other methods read visits for the exchange with other instances.
 
 use super::peer_counts::VisitsRow;
 use super::read::{RequestHistoryError, RequestHistoryReader};

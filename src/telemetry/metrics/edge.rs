@@ -1,11 +1,11 @@
 //! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and
 //! buffers. Labels are fixed words and names of certificates. A [`ConnectionGaugeGuard`] counts one
-//! connection of a client until it is dropped, in one of these states:
+//! connection of a client until the guard is dropped. The connection is in one of these states:
 //!
 //! - `idle`: no request is being received or answered. A connection begins in this state, and
 //!   returns to it when its last open request is answered.
-//! - `active`: a request is being received or answered. Over HTTP/1.1 it begins with the first byte
-//!   of the request, over HTTP/2 with its complete head.
+//! - `active`: a request is being received or answered. Over HTTP/1.1 this state begins with the
+//!   first byte of the request, over HTTP/2 with the complete head.
 
 use super::Metrics;
 use super::collectors::{IntCounterVec, IntGauge, IntGaugeVec, MetricRegistrar};

@@ -1,6 +1,7 @@
-//! [`SiteMetrics`]: the Prometheus gauges of all sites: what each policy does, whether it is in
-//! force, and the state of crawlgate's copy of the origin's own robots.txt. [`SiteGauges`] has the
-//! values of one site. When a site is removed, its series are removed.
+//! [`SiteMetrics`]: the Prometheus gauges of all sites. They show, for example, whether the policy
+//! of a site is in force, whether crawling is paused, and the state of crawlgate's copy of the
+//! origin's own robots.txt. [`SiteGauges`] has the values of one site. When a site is removed, its
+//! time series are removed.
 
 use super::collectors::{IntGauge, IntGaugeVec, MetricRegistrar, remove_sites};
 use super::{Metrics, UNCLAIMED};

@@ -1,6 +1,7 @@
 //! [`OriginMetrics`]: the Prometheus metrics of origins (the web servers behind crawlgate), their
-//! servers and their queues. [`UpstreamMetrics`] registers them. The labels are the first host of
-//! an origin with its path, and the position of a server in the settings, so there are few series.
+//! servers and their queues. [`UpstreamMetrics`] registers them. An origin's label is its first
+//! host with its path, and a server's label is its position in the settings. So there are few time
+//! series.
 
 use super::Metrics;
 use super::collectors::{Histogram, IntCounter, IntCounterVec, IntGaugeVec, MetricRegistrar};

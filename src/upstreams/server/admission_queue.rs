@@ -1,7 +1,7 @@
-//! [`AdmissionQueue`] limits how many requests the servers of an origin handle at one time. A
-//! request at a server has a place, and requests of visitors may wait in a queue for a place.
-//! Visitors go before crawlers: a crawler gets a place only while crawlers have few places and no
-//! visitor waits.
+//! [`AdmissionQueue`] limits how many requests the servers of an origin handle at one time. Each
+//! server has a limited number of places, and a request at the server takes one of them. If no
+//! place is free, requests of visitors may wait in a queue. Visitors go before crawlers: a crawler
+//! gets a place only while crawlers have few places and no visitor waits.
 //!
 //! A visitor has a place, waits in the queue, or is turned away because the queue is full or the
 //! wait took too long. A crawler has a place or is turned away. Places are atomic counters at the

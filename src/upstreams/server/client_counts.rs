@@ -1,7 +1,7 @@
 //! [`ClientCounts`] counts the open requests of each client's address, in a table of fixed size
 //! without locks. An address has a counter in each of two rows, and the smaller number counts (a
-//! count-min sketch). It is never too small, and too large only if the address shares both counters
-//! with other addresses, which is rare.
+//! count-min sketch). This number is never too small. It is too large only if the address shares
+//! both counters with other addresses, which is rare.
 
 use std::sync::atomic::{
     AtomicU32,

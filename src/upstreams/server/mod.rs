@@ -1,7 +1,8 @@
 //! [`Server`]: one address of an origin's web server, with its counters and its state (up or down).
 //! It exists as long as the address belongs to the origin. An [`InFlightGuard`] counts a request as
-//! open at a server until it is dropped. If the origin limits open requests ([`AdmissionQueue`]),
-//! the request has a place there, which it may give up before it ends ([`ReleasablePlace`]).
+//! open at a server until the guard is dropped. If the origin limits open requests
+//! ([`AdmissionQueue`]), each open request takes one of a limited number of places. A request may
+//! give up its place before it ends ([`ReleasablePlace`]).
 
 mod admission_queue;
 mod client_counts;

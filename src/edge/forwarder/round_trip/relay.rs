@@ -1,5 +1,5 @@
-//! Passes an origin's response on to the client: [`RoundTrip::relay_heads`] the status and header
-//! lines, and [`RoundTrip::relay_body`] the body.
+//! Passes an origin's response on to the client. [`RoundTrip::relay_heads`] passes on the status
+//! and header lines, and [`RoundTrip::relay_body`] the body.
 
 use super::transfer::WaitingFor;
 use super::{ContinueState, RoundTrip};

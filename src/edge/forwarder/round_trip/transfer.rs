@@ -1,7 +1,7 @@
 //! [`RoundTrip::poll_transfer`] moves the bytes of an HTTP request to the origin, and the bytes of
-//! the response to the client. Both move at the same time, because an origin may answer before it
-//! has the whole request. Bytes are read from one side only as fast as the other side takes them.
-//! Received bytes are sent on before the task waits for more.
+//! the response to the client. Request and response move at the same time, because an origin may
+//! answer before it has the whole request. Bytes are read from one side only as fast as the other
+//! side takes them. Bytes that were read are sent on before the function waits for more.
 
 use super::{ContinueState, OriginConnection, RoundTrip};
 use crate::edge::forwarder::client_side::{BodyError, ClientSide};

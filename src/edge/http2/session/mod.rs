@@ -1,5 +1,6 @@
 //! [`Http2Session`]: a client's HTTP/2 connection with all its requests. One task drives the
-//! connection until it ends. The submodule `requests` handles each new request.
+//! connection and its requests until the connection ends. The submodule `requests` handles each new
+//! request.
 
 mod requests;
 

@@ -1,5 +1,6 @@
-//! Handles each new request of an [`Http2Session`], a client's HTTP/2 connection. crawlgate answers
-//! the request itself, or the [`Forwarder`] or Pingora's proxy sends it to the origin.
+//! Handles each new request of an [`Http2Session`], a client's HTTP/2 connection. Either crawlgate
+//! answers the request itself, or the [`Forwarder`] or Pingora's proxy sends the request to the
+//! origin.
 
 use super::{FinishedRequest, Http2Session, UnrecordedResponse};
 use crate::edge::context::{EdgeContext, PINGORA_UPLOAD_BYTES};

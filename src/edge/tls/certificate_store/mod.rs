@@ -1,9 +1,9 @@
-//! [`CertificateStore`]: the TLS certificates of all listeners, from files and from crawlgate's own
-//! orders at a certificate authority ([`AcmeCertificates`]). Each handshake gets the certificate
-//! for the host name that the client asks for.
+//! [`CertificateStore`]: the TLS certificates of all listeners. They come from files, or crawlgate
+//! orders them itself from a certificate authority ([`AcmeCertificates`]). Each handshake gets the
+//! certificate for the host name that the client asks for.
 //!
-//! When the files of a certificate change, the new certificate is used. If it cannot be used, the
-//! former certificate stays in use. Open connections are not affected.
+//! When the files of a certificate change, the new certificate replaces the former one. If the new
+//! certificate cannot be used, the former one stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, PemFiles};
 use super::{ACME_ALPN, AcmeCertificates, ListenerTls, TlsError};

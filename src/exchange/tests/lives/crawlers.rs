@@ -1,5 +1,6 @@
-//! The simulated crawlers in the random tests of the exchange. Obedient crawlers request only what
-//! a robots.txt in their cache allows. One crawler breaks the rules, so that a test can check that
+//! The simulated crawlers in the random tests of the exchange of facts between crawlgate instances
+//! (such as which crawler fetched which robots.txt). Obedient crawlers request only what a
+//! robots.txt in their cache allows. One crawler breaks the rules, so that a test can check that
 //! crawlgate catches it.
 
 use super::RandomLife;

@@ -1,7 +1,8 @@
-//! Random tests of the exchange between crawlgate instances. Three simulated instances share a
-//! store that fails in many ways. An independent model knows which robots.txt each crawler may have
-//! cached. No obedient crawler may be accused. When the failures are over, each violator must be
-//! caught, and all instances must have the same marked clients and the same pause.
+//! Random tests of the exchange of facts between crawlgate instances (such as which crawler fetched
+//! which robots.txt). Three simulated instances share a store that fails in many ways. An
+//! independent model knows which robots.txt each crawler may have cached. No obedient crawler may
+//! be accused. When the failures are over, each violator must be caught. All instances must then
+//! agree on which clients are marked as violators, and whether the site is paused.
 //!
 //! `EXCHANGE_LIVES=100000` runs that many random tests, beginning with seed `EXCHANGE_FIRST=N`.
 //! `CRAWLGATE_SEED=N` runs the one with this seed.

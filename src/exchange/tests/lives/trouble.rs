@@ -1,5 +1,7 @@
-//! The failures in the random tests of the exchange: instances are killed, stopped or cut off, the
-//! shared store is lost or restored from a backup, and operators give orders.
+//! The failures in the random tests of the exchange of facts between crawlgate instances (such as
+//! which crawler fetched which robots.txt). Instances are killed, stopped or cut off from the store
+//! that they share. The store is lost, or restored from a backup. Meanwhile operators give orders,
+//! and robots.txt changes.
 
 use super::super::life::InstanceDisk;
 use super::super::simulated::ServerState;

@@ -1,6 +1,7 @@
 //! Compiles what a policy says about the use of the site's content, for example for AI training.
-//! [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`; [`site_license_lines`] and
-//! [`signal_lines`] make lines of robots.txt, unless the policy says `signals: headers_only`.
+//! [`signal_plan`] makes header lines and the file `/.well-known/tdmrep.json`.
+//! [`site_license_lines`] and [`signal_lines`] make lines of robots.txt. If the policy says
+//! `signals: headers_only`, there are no such lines of robots.txt.
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
 //! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0

@@ -1,6 +1,6 @@
-//! These tests check which statements about the use of content (`Content-Signal`, licences and
-//! others) are accepted, and published in robots.txt and in headers. Another test checks that no
-//! such statement changes what a crawler may fetch.
+//! These tests check a policy's statements about the use of content, such as `Content-Signal` and
+//! licences: which statements are accepted, and how they are published in robots.txt and in
+//! headers. Another test checks that no such statement changes what a crawler may fetch.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};

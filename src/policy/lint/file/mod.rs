@@ -1,6 +1,6 @@
-//! [`lint_file`] checks a robots.txt file in any state, even HTML or UTF-16. It makes a
-//! [`LintSubject`] of the file for the lints that check policies, too. The other lints, of lines,
-//! groups and agents, are only for such files.
+//! [`lint_file`] checks a robots.txt file in any state, even HTML or UTF-16. Some lints check
+//! policies and files alike: they get the file as a [`LintSubject`], a form that both have in
+//! common. The lints in this module are only for files.
 
 use super::catalogue as lints;
 use super::dialects::{MAX_COMPARED, common_spelling_help, report_disagreement, sample_urls};

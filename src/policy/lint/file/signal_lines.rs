@@ -1,5 +1,5 @@
-//! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt: parts that readers
-//! ignore.
+//! The lint of the lines `Content-Signal` and `Content-Usage` of a robots.txt, which are about the
+//! use of content. It reports parts of a line that programs reading the line ignore.
 
 use super::span_of_range;
 use crate::policy::lint::catalogue as lints;

@@ -1,7 +1,7 @@
-//! [`ResponseMedia`]: the media types (Content-Type) of a response. Rules for X-Robots-Tag may
-//! apply only to some types. Most responses have one type. A response with several Content-Type
-//! lines may have any of them. The types in a multipart 206 are only in its body, so they count as
-//! unknown.
+//! [`ResponseMedia`]: the media types (Content-Type) that a response may have. Rules for
+//! X-Robots-Tag can be limited to some types. Most responses have one type. A response with several
+//! Content-Type lines may have any of the types in these lines. The type of a multipart 206 counts
+//! as unknown, because the types of its parts are only in its body.
 
 /// The media types that a response may have.
 #[derive(Clone, Copy, Debug)]

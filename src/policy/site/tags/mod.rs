@@ -1,8 +1,8 @@
 //! [`TagRules`]: the compiled `indexing` rules of a policy, which add X-Robots-Tag lines (such as
 //! `noindex`) to responses. The path of a request selects the rules that can match
 //! ([`SelectedRules`]). When the origin has answered, the status and the media type of the response
-//! decide which of these rules match, and so which lines are sent ([`TagLines`]).
-//! [`combine_with_origin`] merges these lines with those that the origin sent.
+//! decide which of the selected rules match. Their lines are sent ([`TagLines`]).
+//! [`combine_with_origin`] merges the lines of the policy with the lines that the origin sent.
 
 use crate::indexing::{RobotsTags, parse_lines_complete};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
