@@ -22,9 +22,8 @@ local fields = {
 }
 
 -- Fields of the client's request that the question needs. What a client sends besides cannot spoil the question.
+-- A question needs no bound: it has little more than the client's request, for which HAProxy leaves `tune.maxrewrite` free.
 local needed = { "accept", "authorization", "referer", "signature", "signature-agent", "signature-input", "user-agent" }
--- Bytes of these fields. Client requests have a few hundred.
-local longest = 8192
 
 -- HAProxy has the lines of a field as a table that begins with 0.
 local function lines(values)
@@ -38,18 +37,16 @@ local function lines(values)
 end
 
 -- One line for each field: HAProxy does not survive a question of more lines than `tune.http.maxhdr` (101). A client with two
--- names, or with more bytes than a question may have, is refused.
+-- names is refused: the application might read the other one.
 local function question(txn, sent)
-    local headers, bytes = {}, 0
+    local headers = {}
     for _, name in ipairs(needed) do
         if sent[name] then
             local values = lines(sent[name])
             assert(name ~= "user-agent" or #values == 1)
             headers[name] = { table.concat(values, ", ") }
-            bytes = bytes + #headers[name][1]
         end
     end
-    assert(bytes <= longest)
     headers["x-forwarded-method"] = { txn.sf:method() }
     headers["x-forwarded-uri"] = { txn.sf:pathq() }
     headers["x-forwarded-host"] = { txn.sf:req_fhdr("host") }
