@@ -6,7 +6,7 @@ use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::model::HostPattern;
 use crawlgate::internals::policy::{PublicationHistories, RobotsVersionId};
 use crawlgate::internals::publications::{
-    CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
+    HistoryHorizon, PublicationLog, PublishedRobots, PublishedSite, VersionStore,
 };
 use crawlgate::time::Timestamp;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -41,10 +41,10 @@ fn record(log: &mut PublicationLog, patterns: &[HostPattern], names: &[String], 
     for (host, pattern) in patterns.iter().enumerate() {
         hosts[site_of(host)].push(pattern);
     }
-    let current: Vec<CurrentSite<'_>> = hosts
+    let current: Vec<PublishedSite<'_>> = hosts
         .into_iter()
         .zip(names)
-        .map(|(hosts, site)| CurrentSite {
+        .map(|(hosts, site)| PublishedSite {
             site,
             hosts,
             published: PublishedRobots::Version(RobotsVersionId::from_body(&body(change))),

@@ -9,8 +9,8 @@ use crawlgate::internals::policy::{
     SupersededVersion,
 };
 use crawlgate::internals::verdict::{
-    CachedVersions, Claimant, DecisionScratch, Identity, RecentBehaviour, RequestFacts,
-    RequestToJudge, decide_for, load_site,
+    CachedVersions, DecisionScratch, Identity, RecentBehaviour, RequestFacts, RequestToJudge,
+    SiteClaim, decide_for, load_site,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::yaml::SourceFile;
@@ -109,7 +109,7 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant =
-                    Claimant::find(&snapshot, registry, facts).expect("a site has the host");
+                    SiteClaim::find(&snapshot, registry, facts).expect("a site has the host");
                 let case = RequestToJudge {
                     registry,
                     facts: *facts,
@@ -124,7 +124,7 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant =
-                    Claimant::find(&snapshot, registry, facts).expect("a site has the host");
+                    SiteClaim::find(&snapshot, registry, facts).expect("a site has the host");
                 let (cached_versions, visit) =
                     ledger.cached_versions(registry, claimant, facts.host, moment, false);
                 ledger.record_request(claimant.entry, facts.host, visit, moment.now);
@@ -137,7 +137,7 @@ fn requests(criterion: &mut Criterion) {
                 decide_for(&case, RecentBehaviour::default(), &mut scratch)
             });
         });
-        let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
+        let claimant = SiteClaim::find(&snapshot, registry, &facts).expect("a site has the host");
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
             bencher.iter(|| {
                 let (cached_versions, visit) = ledger.cached_versions(

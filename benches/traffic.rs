@@ -5,7 +5,7 @@
 use crawlgate::internals::record::{
     CountedAction, CountedRequest, PathRequest, RecordedKind, is_visit,
 };
-use crawlgate::internals::referrals::Services;
+use crawlgate::internals::referrals::ReferringServices;
 use crawlgate::internals::telemetry::Metrics;
 use crawlgate::internals::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use crawlgate::time::Timestamp;
@@ -21,7 +21,7 @@ const NOW: Timestamp = Timestamp(1_795_305_600);
 /// The counters of a crawlgate, and the names of the sites and crawlers that they have.
 struct WarmCounters {
     metrics: Arc<Metrics>,
-    services: &'static Services,
+    services: &'static ReferringServices,
     sites: Vec<String>,
     crawlers: Vec<String>,
     /// The number of the request.
@@ -32,7 +32,7 @@ impl WarmCounters {
     fn new() -> WarmCounters {
         let counters = WarmCounters {
             metrics: Metrics::new(),
-            services: Services::builtin(),
+            services: ReferringServices::builtin(),
             sites: (0..SITES).map(|site| format!("site-{site}")).collect(),
             crawlers: (0..CRAWLERS).map(|one| format!("crawler-{one}")).collect(),
             next: Cell::new(0),

@@ -6,7 +6,7 @@ use crawlgate::internals::clock::Moment;
 use crawlgate::internals::record::{
     CountedAction, CountedRequest, PathRequest, RecordedKind, RequestCounts,
 };
-use crawlgate::internals::referrals::Services;
+use crawlgate::internals::referrals::ReferringServices;
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::state::history::{DailyCountKind, RequestHistoryBatch};
 use crawlgate::internals::telemetry::Metrics;
@@ -93,7 +93,7 @@ fn count_day(metrics: &Metrics, now: Timestamp) {
                 });
             }
         }
-        for service in Services::builtin().all() {
+        for service in ReferringServices::builtin().all() {
             metrics.visits.count([&site, &service.id]);
         }
     }
@@ -103,7 +103,7 @@ fn count_day(metrics: &Metrics, now: Timestamp) {
 fn batch_of_day(metrics: &Metrics, now: Timestamp) -> RequestHistoryBatch {
     let mut batch = RequestHistoryBatch::default();
     metrics.counts.for_each(|site, crawler, identity, cells| {
-        let counts: Option<RequestCounts> = cells.take_new();
+        let counts: Option<RequestCounts> = cells.take_new_counts();
         if let Some(counts) = counts {
             batch.add_requests(now, site, crawler, identity, &counts);
         }

@@ -30,7 +30,7 @@ impl Sink for Printed {
     fn record(&self, record: &RequestRecord) {
         let breaks_rules = record
             .judged()
-            .is_some_and(|judged| judged.decision.is_event());
+            .is_some_and(|judged| judged.decision.is_logged_event());
         if breaks_rules {
             let line = RecordLine {
                 record,

@@ -2,7 +2,7 @@
 //! monotonic time, because the two drift apart when the system time is set or the machine sleeps.
 //!
 //! A clock file may shift both times (`crawlgate run --clock`), so that tests see a day pass. The
-//! module `server` rejects such a file unless every listener is on loopback.
+//! module `server` accepts such a file only if every listener is on loopback.
 
 use crate::locks::lock;
 use crate::threads::spawn;

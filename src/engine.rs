@@ -7,8 +7,8 @@ use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    self, Action, ActionReport, CachedVersions, CachedVersionsBasis, Claimant, DecisionScratch,
-    Explanation, Identity, Kind, PolicyDependencies, RequestFacts, ResponseFacts, Verdict,
+    self, Action, ActionReport, CachedVersions, CachedVersionsBasis, DecisionScratch, Explanation,
+    Identity, Kind, PolicyDependencies, RequestFacts, ResponseFacts, SiteClaim, Verdict,
     identity_by_policy,
 };
 use crate::yaml::{Diagnostics, SourceFile};
@@ -194,7 +194,7 @@ impl Engine {
         };
         if facts.client.is_some()
             && facts.identity == Identity::Unverified
-            && let Some(claimant) = Claimant::find(&self.snapshot, self.registry, &facts)
+            && let Some(claimant) = SiteClaim::find(&self.snapshot, self.registry, &facts)
         {
             facts.identity = identity_by_policy(self.site(), &facts, claimant.claim, true);
         }

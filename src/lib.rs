@@ -1,9 +1,9 @@
-//! crawlgate makes crawlers follow the rules of a web site.
+//! crawlgate publishes the rules of a web site for crawlers, and enforces them.
 //!
-//! A site owner writes one YAML policy. crawlgate publishes the policy as `/robots.txt`, adds its
+//! A site owner writes a policy in YAML. crawlgate publishes the policy as `/robots.txt`, adds its
 //! `X-Robots-Tag` lines to responses, can block crawlers that break its rules, and shows which
-//! crawlers obeyed. The program `crawlgate` does this as a reverse proxy, this library inside your
-//! own program.
+//! crawlers obeyed. The program `crawlgate` does this as a reverse proxy. This library does it
+//! inside your own program.
 //!
 //! # A decision
 //!
@@ -52,13 +52,14 @@
 //!
 //! | module | begin with |
 //! |---|---|
-//! | [`robots`] | [`robots::RobotsFile`], [`robots::DialectRules`]: any robots.txt, with its verdicts |
+//! | [`robots`] | [`robots::RobotsFile`], [`robots::DialectRules`]: parse any robots.txt, and ask what it allows |
 //! | [`crawlers`] | [`crawlers::Registry`]: which crawler a user agent claims to be |
-//! | [`indexing`] | [`indexing::parse_lines`]: lines of X-Robots-Tag as directives |
+//! | [`indexing`] | [`indexing::parse_lines`]: parse lines of X-Robots-Tag into directives |
 //! | [`yaml`] | [`yaml::Diagnostics`]: what is wrong with a policy, and where |
 //!
 //! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User
-//! agents, hosts and targets are bytes as they came; no function fails because of what they hold.
+//! agents, hosts and targets (path and query) are the bytes that the client sent. Any bytes are
+//! accepted, and never cause an error.
 //!
 //! `docs/library.md` says more about `GateLayer`. `docs/internals/architecture.md` has the map of
 //! the source.
@@ -257,4 +258,4 @@ pub use cli::main;
 /// The code in docs/library.md, which the tests of the documentation compile.
 #[cfg(all(doctest, feature = "tower", feature = "metrics", feature = "state"))]
 #[doc = include_str!("../docs/library.md")]
-struct LibraryPage;
+struct LibraryDocExamples;

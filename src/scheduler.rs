@@ -15,17 +15,17 @@ const IDLE_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The jobs and the thread that waits for them. Both end when this is dropped, which waits for no
 /// run.
-pub struct Scheduler(Arc<SchedulerState>);
+pub struct Scheduler(Arc<SchedulerInner>);
 
 /// Makes a job due. It does nothing when the scheduler has ended.
 #[derive(Clone)]
 pub struct JobWaker {
-    scheduler: Arc<SchedulerState>,
+    scheduler: Arc<SchedulerInner>,
     job: usize,
 }
 
 #[derive(Default)]
-struct SchedulerState {
+struct SchedulerInner {
     jobs: Mutex<JobList>,
     changed: Condvar,
 }
@@ -52,7 +52,7 @@ impl Scheduler {
     /// # Errors
     /// The system starts no more threads.
     pub fn start() -> io::Result<Scheduler> {
-        let scheduler = Arc::<SchedulerState>::default();
+        let scheduler = Arc::<SchedulerInner>::default();
         let state = scheduler.clone();
         spawn("scheduler", move || state.run_until_stopped())?;
         Ok(Scheduler(scheduler))
@@ -66,13 +66,13 @@ impl Scheduler {
         name: &'static str,
         run: impl FnMut(&JobWaker) -> Option<Duration> + Send + 'static,
     ) -> JobWaker {
-        let job = self.add_idle(name, run);
+        let job = self.add_on_demand_job(name, run);
         job.wake();
         job
     }
 
     /// Adds a job that runs only when it is woken.
-    pub fn add_idle(
+    pub fn add_on_demand_job(
         &self,
         name: &'static str,
         run: impl FnMut(&JobWaker) -> Option<Duration> + Send + 'static,
@@ -127,9 +127,9 @@ impl JobWaker {
     }
 }
 
-impl SchedulerState {
+impl SchedulerInner {
     /// Starts jobs as they become due, until the scheduler is dropped.
-    fn run_until_stopped(self: Arc<SchedulerState>) {
+    fn run_until_stopped(self: Arc<SchedulerInner>) {
         let mut jobs = lock(&self.jobs);
         while !jobs.is_stopped {
             let wait = self.start_due_jobs(&mut jobs.list).unwrap_or(IDLE_WAIT);
@@ -139,7 +139,7 @@ impl SchedulerState {
     }
 
     /// Starts the runs that are due. Returns the time until the next one is.
-    fn start_due_jobs(self: &Arc<SchedulerState>, jobs: &mut [Job]) -> Option<Duration> {
+    fn start_due_jobs(self: &Arc<SchedulerInner>, jobs: &mut [Job]) -> Option<Duration> {
         let now = Instant::now();
         for (place, job) in jobs.iter_mut().enumerate() {
             if job.is_running || job.due.is_none_or(|due| due > now) {

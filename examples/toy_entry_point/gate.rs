@@ -11,7 +11,7 @@ use crawlgate::internals::requests::{
     ConnectionFacts, HeadFields, NextStep, RequestHead, RequestPipeline, RequestSettings,
     ResponseEnd, ResponseOutcome,
 };
-use crawlgate::internals::sites::{InitialOriginRobots, SiteOptions};
+use crawlgate::internals::sites::{InitialOriginRobots, SiteLoadOptions};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::upkeep::InstanceInputs;
 use http::{HeaderMap, HeaderName};
@@ -57,8 +57,10 @@ pub fn answer_lines(
         for_every_site: own_file,
         ..InitialOriginRobots::default()
     };
-    let proofs = Arc::new(IdentityVerifier::policy_only(Registry::builtin()));
-    let sites = SiteOptions {
+    let proofs = Arc::new(IdentityVerifier::with_policy_networks_only(
+        Registry::builtin(),
+    ));
+    let sites = SiteLoadOptions {
         policies,
         strict: false,
         may_be_missing: false,

@@ -757,7 +757,7 @@ pub fn log_line(data: &[u8]) {
 /// understands in the same way, and where it ends does not depend on the pieces that it comes in.
 #[cfg(feature = "proxy")]
 pub fn head(data: &[u8]) {
-    use crawlgate::internals::edge::{HeadScanner, Http1Request, MAX_FIELDS};
+    use crawlgate::internals::edge::{HeadScanner, Http1RequestHead, MAX_FIELDS};
     use crawlgate::internals::requests::BodyFraming;
     use crawlgate::internals::settings::Limits;
     let limits = Limits {
@@ -785,7 +785,7 @@ pub fn head(data: &[u8]) {
     };
     let head = &data[place];
     let mut room = [const { std::mem::MaybeUninit::uninit() }; MAX_FIELDS];
-    let Ok(request) = Http1Request::parse(head, &mut room, &limits) else {
+    let Ok(request) = Http1RequestHead::parse(head, &mut room, &limits) else {
         return;
     };
     assert_eq!(singly, whole);

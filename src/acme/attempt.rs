@@ -1,14 +1,14 @@
 //! [`OrderAttempt`]: one attempt to get or renew the TLS certificate of one host by ACME.
-//! [`OrderAttempt::run`] asks the certificate authority when to renew, and orders a certificate if
-//! one is due. Each order, certificate and failure is written to disk before the attempt goes on.
-//! So after a restart or an upgrade, the new process can continue the order.
+//! [`OrderAttempt::run`] asks the certificate authority when to renew, and orders a certificate
+//! when the time has come. The attempt writes each order, certificate and failure to disk before it
+//! goes on. So a new process can continue the order after a restart or an upgrade.
 
 use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
 use super::failure::{OrderError, problem_text};
 use super::issued::{ChallengeGuard, IssuedCertificates};
-use super::progress::{ChallengeKind, HostProgress, RunningOrder};
-use super::reach::{ChallengeReachability, ReachCheck};
+use super::progress::{ChallengeKind, HostProgress, UnfinishedOrder};
+use super::reach::{ChallengeEndpoints, ReachabilityChecker};
 use super::renewal;
 use super::storage::{AcmeStorage, StoredAccount};
 use crate::clock::Clock;
@@ -41,7 +41,7 @@ pub struct AcmeContext {
     /// Locked while the account is opened, so that two hosts do not create two.
     pub account_lock: Mutex<()>,
     pub clock: Clock,
-    pub reachable: ChallengeReachability,
+    pub reachable: ChallengeEndpoints,
 }
 
 /// A running attempt.
@@ -256,7 +256,7 @@ impl OrderAttempt {
             reachable,
             ..
         } = &*self.shared;
-        let reach = ReachCheck {
+        let reach = ReachabilityChecker {
             issued,
             resolvers: &settings.resolvers,
             ports: reachable.ports,
@@ -271,7 +271,7 @@ impl OrderAttempt {
         account: &Account,
         former: Option<&IssuedCertificate>,
         challenge: ChallengeKind,
-    ) -> Result<(Order, RunningOrder), OrderError> {
+    ) -> Result<(Order, UnfinishedOrder), OrderError> {
         let key = KeyPair::generate()?.serialize_pem();
         let identifiers = [Identifier::Dns(self.host.clone())];
         let has_suggestion = self
@@ -296,7 +296,7 @@ impl OrderAttempt {
             },
             None => account.new_order(&NewOrder::new(&identifiers)).await?,
         };
-        let running = RunningOrder {
+        let running = UnfinishedOrder {
             url: order.url().to_owned(),
             key,
             challenge,
@@ -310,7 +310,7 @@ impl OrderAttempt {
     async fn complete_order(
         &mut self,
         mut order: Order,
-        running: &RunningOrder,
+        running: &UnfinishedOrder,
     ) -> Result<(), OrderError> {
         let host = &self.host;
         let finished = finish_order(&mut order, running, host, &self.shared.issued).await;
@@ -338,7 +338,7 @@ impl OrderAttempt {
         }
     }
 
-    fn store_order(&mut self, order: Option<RunningOrder>) -> Result<(), OrderError> {
+    fn store_order(&mut self, order: Option<UnfinishedOrder>) -> Result<(), OrderError> {
         self.progress.order = order;
         Ok(self
             .shared
@@ -351,7 +351,7 @@ impl OrderAttempt {
 /// chain in PEM.
 async fn finish_order(
     order: &mut Order,
-    running: &RunningOrder,
+    running: &UnfinishedOrder,
     host: &str,
     issued: &Arc<IssuedCertificates>,
 ) -> Result<String, OrderError> {

@@ -1,7 +1,6 @@
 //! [`IssuedCertificates`]: the certificates that crawlgate has ordered by ACME and now uses, one
-//! for each host. It also has the answers to open ACME challenges. Attempts to order a certificate
-//! add certificates and answers. TLS handshakes read the certificates without a lock; the
-//! certificate authority requests the answers.
+//! for each host. TLS handshakes read these certificates without a lock. The module also has the
+//! answers to open ACME challenges, which the certificate authority requests.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
@@ -74,7 +73,7 @@ impl IssuedCertificates {
     }
 
     /// The answers to all open challenges, for the next process.
-    pub fn passed_challenges(&self) -> HandedOverChallenges {
+    pub fn challenges_to_hand_over(&self) -> HandedOverChallenges {
         let mut passed = HandedOverChallenges::default();
         for ((kind, name), answer) in &*lock(&self.challenges) {
             let of_kind = match kind {

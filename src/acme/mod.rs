@@ -7,10 +7,11 @@
 //! - Due: it has no certificate, or its certificate is to be renewed. An attempt moves it to
 //!   running.
 //! - Running: crawlgate checks that the host's DNS points to this machine, orders a certificate,
-//!   answers the challenge, and fetches the certificate. The order is stored first, so that it
-//!   survives a restart. A certificate moves the host to certified, a failure to paused.
-//! - Paused: the last attempt failed; a present certificate stays in use. The pause is stored, and
-//!   its end moves the host to due.
+//!   answers the challenge, and fetches the certificate. The order is stored, so that it survives
+//!   a restart. If the attempt succeeds, the host is certified. If it fails, the host
+//!   is paused.
+//! - Paused: the last attempt failed. If the host has a certificate, this stays in use. When the
+//!   pause ends, the host is due.
 //! - Certified: its certificate is in use. The host becomes due after two thirds of the
 //!   certificate's lifetime, or in the window that the authority suggests (RFC 9773).
 //!
@@ -31,5 +32,5 @@ mod scheduler;
 mod storage;
 
 pub use issued::IssuedCertificates;
-pub use reach::{ChallengePorts, ChallengeReachability};
+pub use reach::{ChallengeEndpoints, ChallengePorts};
 pub use scheduler::AcmeScheduler;

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[serde(default)]
 pub struct HostProgress {
     /// The unfinished order.
-    pub order: Option<RunningOrder>,
+    pub order: Option<UnfinishedOrder>,
     /// The failure of the last attempt.
     pub failure: Option<FailedOrder>,
     /// For the certificate in use.
@@ -22,7 +22,7 @@ pub struct HostProgress {
 
 /// An order that is not finished.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunningOrder {
+pub struct UnfinishedOrder {
     pub url: String,
     /// The private key of the future certificate, in PEM.
     pub key: String,
@@ -87,7 +87,7 @@ impl HostProgress {
 
 #[cfg(test)]
 mod tests {
-    use super::{HostProgress, RunningOrder};
+    use super::{HostProgress, UnfinishedOrder};
     use crate::acme::failure::OrderError;
     use crate::acme::progress::ChallengeKind;
     use crate::time::Timestamp;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn progress_survives_its_json() {
-        let order = RunningOrder {
+        let order = UnfinishedOrder {
             url: "https://ca.example/o/1".into(),
             key: "PEM".into(),
             challenge: ChallengeKind::TlsAlpn,

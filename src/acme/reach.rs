@@ -1,12 +1,12 @@
-//! [`ReachCheck`] checks that a host's DNS leads to this crawlgate, before a certificate for the
-//! host is ordered. For each kind of ACME challenge, it connects to each address of the host as the
-//! certificate authority will. It requests a file with a random name (HTTP challenge), or makes a
-//! TLS handshake (TLS-ALPN challenge).
+//! [`ReachabilityChecker`] checks that a host's DNS leads to this crawlgate, before a certificate
+//! for the host is ordered. For each kind of ACME challenge, it connects to each address of the
+//! host as the certificate authority will. It requests a file with a random name (HTTP challenge),
+//! or makes a TLS handshake (TLS-ALPN challenge).
 //!
-//! If another server answers at an address, crawlgate does not use the kind of challenge that was
-//! tried there: the order could fail, and authorities limit failed orders. If no kind is left,
-//! crawlgate orders nothing. If an address gives no answer, crawlgate orders all the same, because
-//! the authority may reach an address that crawlgate cannot reach.
+//! If another server answers, crawlgate does not use this kind of challenge, because the order
+//! could fail, and authorities limit failed orders. If no kind is left, crawlgate orders nothing.
+//! If no server answers, crawlgate orders all the same, because the authority may reach addresses
+//! that crawlgate cannot reach.
 
 use super::failure::{OrderError, one_line_excerpt};
 use super::issued::IssuedCertificates;
@@ -50,7 +50,7 @@ pub struct ChallengePorts {
 
 /// How an authority can reach this crawlgate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChallengeReachability {
+pub struct ChallengeEndpoints {
     pub ports: ChallengePorts,
     /// Whether a listener of this crawlgate speaks clear text.
     pub has_clear_text: bool,
@@ -68,13 +68,13 @@ pub enum ReachResult {
 }
 
 /// Checks whether hosts lead to this crawlgate.
-pub struct ReachCheck<'a> {
+pub struct ReachabilityChecker<'a> {
     pub issued: &'a Arc<IssuedCertificates>,
     pub resolvers: &'a [SocketAddr],
     pub ports: ChallengePorts,
 }
 
-impl ReachCheck<'_> {
+impl ReachabilityChecker<'_> {
     /// The kinds of challenges by which an authority may reach this crawlgate: first those where it
     /// answered, then those without an answer, each in the given order.
     ///
@@ -131,7 +131,7 @@ impl ReachCheck<'_> {
                     return Some(check_handshake(stream, address, host, key).await);
                 }
                 let response = request_challenge_file(stream, host, &token).await?;
-                Some(file_result(address, &response, &content))
+                Some(challenge_file_result(address, &response, &content))
             };
             reached.extend(timeout(ADDRESS_TIMEOUT, asked).await.ok().flatten());
         }
@@ -187,7 +187,7 @@ async fn request_challenge_file(mut stream: TcpStream, host: &str, token: &str) 
 
 /// `Reached` for a 200 with exactly this content, else `OtherServer` with the status and the fields
 /// Server and Location.
-fn file_result(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
+fn challenge_file_result(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     let mut fields = [EMPTY_HEADER; MAX_FIELDS];
     let mut response = Response::new(&mut fields);
     let Ok(Status::Complete(head)) = response.parse(answer) else {
@@ -282,7 +282,7 @@ impl ServerCertVerifier for AcceptAnyCertificate {
 
 #[cfg(test)]
 mod tests {
-    use super::{ReachResult, combined_result, file_result};
+    use super::{ReachResult, challenge_file_result, combined_result};
 
     #[test]
     fn one_address_of_another_server_decides() {
@@ -302,8 +302,9 @@ mod tests {
 
     #[test]
     fn other_servers_are_described_by_status_and_fields() {
-        let said =
-            |answer: &str| file_result(([192, 0, 2, 7], 80).into(), answer.as_bytes(), "token");
+        let said = |answer: &str| {
+            challenge_file_result(([192, 0, 2, 7], 80).into(), answer.as_bytes(), "token")
+        };
         assert_eq!(said("HTTP/1.1 200 OK\r\n\r\ntoken"), ReachResult::Reached);
         assert_eq!(
             said("HTTP/1.1 404 Not Found\r\n\r\ntoken"),

@@ -1,10 +1,9 @@
-//! [`renewal_time`] computes when to renew a TLS certificate: in the window that the certificate
-//! authority suggests (RFC 9773), or without a suggestion after two thirds of the certificate's
-//! lifetime. Whatever the authority suggests, the certificate is renewed at the latest after nine
-//! tenths of its lifetime. A certificate that crawlgate has just obtained is kept for at least one
-//! day, or for a twentieth of its lifetime if that is shorter: authorities limit how often they
-//! issue the same certificate. [`should_ask_suggestion`] says whether to ask the authority for a
-//! new suggestion now.
+//! [`renewal_time`] computes when to renew a TLS certificate. If the certificate authority suggests
+//! a window (RFC 9773), the time is in this window. Otherwise it is after two thirds of the
+//! certificate's lifetime. Nine tenths of the lifetime are the limit, whatever the authority
+//! suggests. A new certificate is kept for at least one day (or a twentieth of its lifetime, if
+//! that is shorter), because authorities limit how often they issue the same certificate.
+//! [`should_ask_suggestion`] says whether to ask the authority for a new suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::RenewalSuggestion;

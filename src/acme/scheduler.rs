@@ -9,7 +9,7 @@ use super::certificate::IssuedCertificate;
 use super::failure::OrderError;
 use super::issued::{HandedOverChallenges, IssuedCertificates};
 use super::progress::HostProgress;
-use super::reach::ChallengeReachability;
+use super::reach::ChallengeEndpoints;
 use super::renewal;
 use super::storage::AcmeStorage;
 use crate::clock::Clock;
@@ -67,7 +67,7 @@ impl AcmeScheduler {
     /// `state` is the state directory.
     pub fn open(
         settings: &AcmeSettings,
-        reachable: ChallengeReachability,
+        reachable: ChallengeEndpoints,
         state: &Path,
         issued: Arc<IssuedCertificates>,
         clock: Clock,
@@ -143,7 +143,7 @@ impl AcmeScheduler {
         {
             tracing::warn!("this process orders certificates for a moment longer");
         }
-        self.shared.issued.passed_challenges()
+        self.shared.issued.challenges_to_hand_over()
     }
 
     /// Undoes [`AcmeScheduler::hand_over`].
@@ -168,7 +168,7 @@ impl AcmeScheduler {
         let SchedulerCommand::Pause(done) = command else {
             return false;
         };
-        let open = self.shared.issued.passed_challenges();
+        let open = self.shared.issued.challenges_to_hand_over();
         attempts.shutdown().await;
         // Cancelled attempts removed their answers.
         self.shared.issued.restore_challenges(open);

@@ -2,10 +2,10 @@
 //! `/metrics`, `/healthz`, `/readyz` and the read API (JSON).
 //!
 //! A request is answered only if its Host is an IP address, `localhost` or a name without a dot.
-//! This stops DNS rebinding, by which a foreign web page could read the responses through an
-//! operator's browser: such a request has the page's own domain as Host. `/healthz` and `/readyz`
-//! reveal nothing, so they are answered with any Host or none. Health checks over HTTP/1.0 send
-//! none.
+//! This stops DNS rebinding, in which an attacker's web page reads the responses through an
+//! operator's browser: the requests of such a page have the attacker's domain as Host. `/healthz`
+//! and `/readyz` reveal nothing. So requests for these two may have any Host, or none, as in health
+//! checks over HTTP/1.0.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{QueryError, QueryParameters};

@@ -198,7 +198,7 @@ pub fn hindrance_words(hindrance: NoAccusationReason) -> &'static str {
 
 /// The state of an instance in words. While the store is away, this instance is "without the store",
 /// and another one has its last known state ("was present").
-pub fn standing_words(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
+pub fn member_state_words(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
         MemberState::Present => "present",
         MemberState::Silent => "silent",

@@ -1,8 +1,8 @@
-//! Shows and controls a running crawlgate: the read-only HTTP listener ([`AdminApp`]) with
-//! dashboard, metrics and a JSON API, and the control socket of the command line ([`control`]). The
-//! listener and the socket do their work through [`Operations`]. The server calls [`Operations`] as
-//! well, on SIGHUP and when files change. The module `status` collects the problems that need
-//! attention.
+//! Shows and controls a running crawlgate. The HTTP listener ([`AdminApp`]) only shows: a
+//! dashboard, metrics and a JSON API. The control socket ([`control`]) takes commands from the
+//! command line. Both use [`Operations`], which answers questions about the running crawlgate, and
+//! carries out actions such as reloading the policies. The module `status` collects the problems
+//! that need attention.
 
 pub mod control;
 pub mod dashboard;
@@ -16,7 +16,7 @@ mod violations;
 
 pub use self::http::AdminApp;
 pub use instances::{
-    StoreMonitor, StoreStatus, hindrance_words, last_report_words, standing_words,
+    StoreMonitor, StoreStatus, hindrance_words, last_report_words, member_state_words,
 };
 pub use operations::{
     CertificateStatusFn, ExplainRequest, ExplainResponse, Operations, OptionalServices,

@@ -10,7 +10,7 @@ use crate::clock::Moment;
 use crate::facts::ClientMark;
 use crate::finding::Finding;
 use crate::forwarding::{ConnectionPeer, is_trusted};
-use crate::identity::refresh::{ListUpdate, ListUpdateHandle, list_file_name};
+use crate::identity::refresh::{ListUpdateHandle, ListUpdateReport, list_file_name};
 use crate::locks::lock;
 use crate::requests::{ConnectionFacts, HeadFields, RequestHead, RequestPipeline};
 use crate::settings::Settings;
@@ -90,7 +90,7 @@ impl Operations {
 
     /// Fetches the published lists now, and returns the update of each. `None` if this crawlgate
     /// fetches none, or if it takes too long.
-    pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
+    pub fn update_lists(&self) -> Option<Vec<ListUpdateReport>> {
         let updates = self.sources.lists.as_ref()?.update_now();
         self.update_metrics();
         updates
@@ -132,10 +132,10 @@ impl Operations {
     pub fn reload(&self) -> ReloadReport {
         let report = self.upkeep.reload();
         self.update_metrics();
-        self.with_predecessor(report)
+        self.with_predecessor_finding(report)
     }
 
-    fn with_predecessor(&self, report: ReloadReport) -> ReloadReport {
+    fn with_predecessor_finding(&self, report: ReloadReport) -> ReloadReport {
         ReloadReport {
             predecessor: self.predecessor_finding(),
             ..report
@@ -149,7 +149,7 @@ impl Operations {
     pub fn remove_sites(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
         let report = self.upkeep.remove(sites)?;
         self.update_metrics();
-        Ok(self.with_predecessor(report))
+        Ok(self.with_predecessor_finding(report))
     }
 
     /// Pauses one site or all sites. Returns when the pause ends.

@@ -48,6 +48,8 @@ pub enum ProblemKind {
     UndeclaredProxy,
     /// Trusted proxies send the client's address in another field than `client_address`.
     ClientAddress,
+    /// A proxy sends its origin's own robots.txt instead of crawlgate's.
+    BypassedFile,
     /// The settings file is not what crawlgate was started with, or has mistakes.
     Settings,
     /// Crawlers come through a proxy, and the policy does not say whether it is a cache.

@@ -1,6 +1,6 @@
 //! [`QueryParameters`]: the URL query of a request to the admin listener's JSON API or dashboard.
-//! Unknown parameters and values are errors: if crawlgate ignored them, the response would answer
-//! another question than the one asked. [`QueryError`] lists all mistakes of a query at once.
+//! Unknown parameters and values are errors. If crawlgate ignored them, the client would get the
+//! answer to another question. [`QueryError`] lists all mistakes of a query at once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -97,7 +97,7 @@ impl<'q> QueryParameters<'q> {
     }
 
     /// Whether the parameter has this value or is missing.
-    pub fn has_or_omits(&self, name: &str, value: &str) -> bool {
+    pub fn is_absent_or_equals(&self, name: &str, value: &str) -> bool {
         self.get(name).is_none_or(|wanted| wanted == value)
     }
 
@@ -178,9 +178,9 @@ mod tests {
             (Some("100%"), None)
         );
         assert!(
-            query.has_or_omits("site", "my shop!")
-                && !query.has_or_omits("site", "shop")
-                && query.has_or_omits("crawler", "any")
+            query.is_absent_or_equals("site", "my shop!")
+                && !query.is_absent_or_equals("site", "shop")
+                && query.is_absent_or_equals("crawler", "any")
         );
         assert!(QueryParameters::parse("", &[]).is_ok());
     }

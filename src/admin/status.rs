@@ -13,7 +13,7 @@ use crate::printable::join;
 use crate::settings::{Settings, decode_settings};
 use crate::sites::policy_directory::{check_command, read_policy};
 use crate::sites::{SiteStatus, SitesStatus};
-use crate::telemetry::{AcmeHostStatus, CertificateStatus, TrafficStatus};
+use crate::telemetry::{AcmeHostStatus, CertificateStatus, TrafficDiagnostics};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginServerStatus, QueueStatus, UnroutedRequestsStatus};
 use crate::yaml::SourceFile;
@@ -53,7 +53,7 @@ pub struct InstanceStatus {
     /// Requests of the last five minutes for hosts without an origin.
     pub without_origin: UnroutedRequestsStatus,
     /// All requests of the last five minutes.
-    pub traffic: TrafficStatus,
+    pub traffic: TrafficDiagnostics,
     /// The certificates in use.
     pub certificates: Vec<CertificateStatus>,
     /// The orders for automatic certificates, by host.
@@ -104,6 +104,9 @@ impl InstanceStatus {
             ));
         }
         problems.extend(setup_problems(&self.traffic));
+        problems.extend(self.traffic.bypassed_file.as_deref().map(|site| {
+            Problem::about(ProblemKind::BypassedFile, site, bypassed_file_message(site))
+        }));
         problems.extend(self.policies.sites.iter().flat_map(site_problems));
         problems.extend(failing_lists_problem(lists, now));
         problems.extend(self.certificate_problems(refused_files));
@@ -214,7 +217,7 @@ fn no_origin_message(without_origin: &UnroutedRequestsStatus) -> String {
 
 /// The problems of the setup that recent requests show: hosts without a policy, undeclared proxies,
 /// and an unread field with the addresses of clients.
-pub fn setup_problems(traffic: &TrafficStatus) -> Vec<Problem> {
+pub fn setup_problems(traffic: &TrafficDiagnostics) -> Vec<Problem> {
     let mut problems = Vec::new();
     if traffic.is_mostly_unclaimed() {
         problems.push(Problem::new(
@@ -237,7 +240,15 @@ pub fn setup_problems(traffic: &TrafficStatus) -> Vec<Problem> {
     problems
 }
 
-fn unclaimed_hosts_message(traffic: &TrafficStatus) -> String {
+fn bypassed_file_message(site: &str) -> String {
+    format!(
+        "{site}: the proxy in front sends its origin's own robots.txt, so crawlers do not get crawlgate's, by which \
+         they are judged. Make the proxy send /robots.txt to the decision service, and remove any other rule of the \
+         proxy for this path. The problem ends with the next request for /robots.txt"
+    )
+}
+
+fn unclaimed_hosts_message(traffic: &TrafficDiagnostics) -> String {
     format!(
         "{} of {} requests in the last five minutes were for hosts without a policy ({}). crawlgate forwards them \
          unchanged and watches no crawler there. Add these hosts to \"hosts\" of a policy",
@@ -247,7 +258,7 @@ fn unclaimed_hosts_message(traffic: &TrafficStatus) -> String {
     )
 }
 
-fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
+fn undeclared_proxy_message(traffic: &TrafficDiagnostics) -> String {
     let peers = traffic
         .undeclared_proxies
         .iter()
@@ -270,7 +281,7 @@ fn undeclared_proxy_message(traffic: &TrafficStatus) -> String {
     )
 }
 
-fn unread_field_message(traffic: &TrafficStatus) -> String {
+fn unread_field_message(traffic: &TrafficDiagnostics) -> String {
     let field = traffic.unread_fields.first().map_or("", |(field, _)| field);
     format!(
         "a trusted proxy names its clients in a field that crawlgate does not read. Requests of the last five minutes \

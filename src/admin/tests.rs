@@ -10,7 +10,7 @@ use crate::crawlers::Registry;
 use crate::judge::RequestLogs;
 use crate::ledger::Ledger;
 use crate::requests::{RequestPipeline, RequestSettings};
-use crate::sites::{PauseRequest, ReloadOutcome, SiteManager, SiteOptions};
+use crate::sites::{PauseRequest, ReloadOutcome, SiteLoadOptions, SiteManager};
 use crate::state::StateStore;
 use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
     let (store, remembered) = StateStore::in_memory_only();
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: directory.to_owned(),
         strict: false,
         may_be_missing: false,
@@ -39,9 +39,8 @@ fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
         &live.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(crate::identity::IdentityVerifier::policy_only(
-        Registry::builtin(),
-    ));
+    let proofs =
+        Arc::new(crate::identity::IdentityVerifier::with_policy_networks_only(Registry::builtin()));
     let instance = Instance::new(
         live,
         ledger,

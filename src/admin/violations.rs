@@ -48,8 +48,8 @@ pub fn list_violations(
         is_known_crawler(operations, &events, crawler)
     })?;
     events.retain(|event| {
-        query.has_or_omits("site", &event.text(RecordField::Site))
-            && query.has_or_omits("crawler", &event.text(RecordField::Crawler))
+        query.is_absent_or_equals("site", &event.text(RecordField::Site))
+            && query.is_absent_or_equals("crawler", &event.text(RecordField::Crawler))
             && identity.is_none_or(|identity| event.text(RecordField::Identity) == identity.name())
             && kind.is_none_or(|kind| match kind {
                 ViolationKind::Of(kind) => event.text(RecordField::Kind) == kind.name(),

@@ -58,7 +58,7 @@ impl Answer {
     }
 
     /// An answer with `Cache-Control: no-store`, Content-Type and Content-Length, and then `more`.
-    pub(super) fn no_store(
+    pub(super) fn uncacheable(
         status: StatusCode,
         content_type: &'static str,
         more: Option<(AnswerField, HeaderValue)>,

@@ -1,7 +1,7 @@
 //! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches three
-//! kinds of answers: the files of each site (such as robots.txt), the 503 of a pause, and blocks.
-//! All cached answers belong to one [`Snapshot`] (all policies as they were compiled at one time).
-//! When a request was judged by a newer snapshot, the cache is cleared.
+//! kinds of answers: the files of each site (such as robots.txt), blocks, and the 503 responses
+//! while a site is paused. All cached answers belong to one [`Snapshot`] (all policies as they were
+//! compiled at one time). When a request is judged by a newer snapshot, the cache is cleared.
 
 use super::answer::Answer;
 use super::conditional::{is_not_modified, matches_etag};

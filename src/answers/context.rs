@@ -55,14 +55,14 @@ impl<'a> AnswerContext<'a> {
 pub struct RequestToAnswer<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The fields; those for which [`RequestToAnswer::shapes_answer`] is true are enough.
+    /// The fields; those for which [`RequestToAnswer::may_affect_answer`] is true are enough.
     pub headers: &'a HeaderMap,
 }
 
 impl RequestToAnswer<'_> {
     /// Whether an answer may depend on the field with this name: Accept, If-None-Match or
     /// If-Modified-Since, in any case.
-    pub fn shapes_answer(name: &str) -> bool {
+    pub fn may_affect_answer(name: &str) -> bool {
         [
             header::ACCEPT,
             header::IF_NONE_MATCH,

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::context::RequestToAnswer;
 use super::field::AnswerField;
 use super::negotiate::{BodyFormat, negotiate_format};
-use super::page::AnswerPage;
+use super::page::AnswerContent;
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
 use crate::printable::printable;
@@ -130,9 +130,9 @@ impl Rejection {
                 "The request cannot be read, so it is blocked.",
             ),
         };
-        let page = AnswerPage {
+        let page = AnswerContent {
             retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY_AFTER),
-            ..AnswerPage::new(status, error, message)
+            ..AnswerContent::new(status, error, message)
         };
         let formats = closing_answers(&page);
         match self {
@@ -153,8 +153,8 @@ pub fn rejection_answer(rejection: Rejection, request: &RequestToAnswer<'_>) -> 
 /// The answer to a challenge of a certificate authority: the file, or 404.
 pub fn challenge_answer(file: Option<Vec<u8>>, request: &RequestToAnswer<'_>) -> Answer {
     let answer = match file {
-        Some(file) => Answer::no_store(StatusCode::OK, "text/plain", None, file.into()),
-        None => AnswerPage::new(
+        Some(file) => Answer::uncacheable(StatusCode::OK, "text/plain", None, file.into()),
+        None => AnswerContent::new(
             StatusCode::NOT_FOUND,
             "no_challenge",
             "There is no such challenge.",
@@ -173,7 +173,7 @@ pub fn redirect_answer(location: &[u8], request: &RequestToAnswer<'_>) -> Option
         Method::GET | Method::HEAD => StatusCode::MOVED_PERMANENTLY,
         _ => StatusCode::PERMANENT_REDIRECT,
     };
-    let page = AnswerPage::new(status, "moved", "This site is served over https.");
+    let page = AnswerContent::new(status, "moved", "This site is served over https.");
     Some(
         page.to_answer(negotiate_format(request.headers))
             .with_field(AnswerField::Location, value)
@@ -204,24 +204,24 @@ pub fn origin_failure(status: u16, unanswered: &UnansweredRequest<'_>) -> Answer
             let own = unanswered
                 .failure_page_template()
                 .filter(|_| matches!(other, 502 | 504));
-            unanswered.page_answer(AnswerPage {
+            unanswered.page_answer(AnswerContent {
                 own,
                 ..failure_page(status)
             })
         }
     };
-    unanswered.complete_answer(answer)
+    unanswered.add_tags_and_request_id(answer)
 }
 
 /// The answer (503) to a request for which no server of the origin has a place. `retry_after` is in
 /// seconds.
 pub fn origin_full(retry_after: u32, unanswered: &UnansweredRequest<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
-    unanswered.complete_answer(unanswered.page_answer(AnswerPage {
+    unanswered.add_tags_and_request_id(unanswered.page_answer(AnswerContent {
         own: unanswered.failure_page_template(),
         links_robots_txt: false,
         retry_after: Some(retry_after),
-        ..AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
+        ..AnswerContent::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
     }))
 }
 
@@ -235,8 +235,8 @@ pub fn no_origin_answer(host: &[u8], unanswered: &UnansweredRequest<'_>) -> Answ
     } else {
         format!("No origin is configured for the host {host}.")
     };
-    let page = AnswerPage::new(StatusCode::BAD_GATEWAY, "no_origin", message);
-    unanswered.complete_answer(unanswered.page_answer(AnswerPage {
+    let page = AnswerContent::new(StatusCode::BAD_GATEWAY, "no_origin", message);
+    unanswered.add_tags_and_request_id(unanswered.page_answer(AnswerContent {
         own: unanswered.failure_page_template(),
         links_robots_txt: false,
         ..page
@@ -252,15 +252,15 @@ impl<'a> UnansweredRequest<'a> {
 
     /// The page as an answer in the format that the request asks for. The connection is closed
     /// after it.
-    fn page_answer(&self, page: AnswerPage<'a>) -> Answer {
+    fn page_answer(&self, page: AnswerContent<'a>) -> Answer {
         let request_id = std::str::from_utf8(self.request_id).ok();
-        AnswerPage { request_id, ..page }
+        AnswerContent { request_id, ..page }
             .to_answer(negotiate_format(self.request.headers))
             .closing_connection()
     }
 
     /// Adds the policy's tags and the request's id, and removes the body for HEAD.
-    fn complete_answer(&self, answer: Answer) -> Answer {
+    fn add_tags_and_request_id(&self, answer: Answer) -> Answer {
         let answer = match self.judged {
             Some((decision, entry)) => answer.with_tags(entry, decision),
             None => answer,
@@ -273,14 +273,14 @@ impl<'a> UnansweredRequest<'a> {
 
 /// The page in each format. The connection is closed after it, because the rest of the request may
 /// not have been read.
-fn closing_answers(page: &AnswerPage<'_>) -> FormattedAnswers {
+fn closing_answers(page: &AnswerContent<'_>) -> FormattedAnswers {
     BodyFormat::ALL.map(|format| page.to_answer(format).closing_connection())
 }
 
 /// A 405 in each format, which names the allowed methods. The connection stays open.
 fn method_not_allowed(allowed: &'static str) -> FormattedAnswers {
     let message = format!("This method is not allowed here. Allowed: {allowed}.");
-    let page = AnswerPage::new(
+    let page = AnswerContent::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         message,
@@ -293,7 +293,7 @@ fn method_not_allowed(allowed: &'static str) -> FormattedAnswers {
 
 /// The page for a failure with this status. Every status except 400, 502 and 504 has the text of an
 /// internal error.
-fn failure_page(status: StatusCode) -> AnswerPage<'static> {
+fn failure_page(status: StatusCode) -> AnswerContent<'static> {
     let (error, message) = match status {
         StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),
         StatusCode::BAD_GATEWAY => (
@@ -309,8 +309,8 @@ fn failure_page(status: StatusCode) -> AnswerPage<'static> {
             "Something went wrong here. Please try again in a few minutes.",
         ),
     };
-    AnswerPage {
+    AnswerContent {
         links_robots_txt: false,
-        ..AnswerPage::new(status, error, message)
+        ..AnswerContent::new(status, error, message)
     }
 }

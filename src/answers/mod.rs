@@ -2,7 +2,7 @@
 //! data mining), responses in place of a page (blocks, slow-downs, pauses, demands for a licence),
 //! and errors. [`AnswerCache`] turns the decision about a request into a complete [`Answer`].
 //! Another reverse proxy can ask crawlgate whether a request may pass. Functions such as
-//! [`nginx_refusal`] then bring the answer into a form that the other proxy understands.
+//! [`nginx_refusal`] make an answer that the other proxy understands.
 
 mod answer;
 mod cache;
@@ -25,7 +25,7 @@ pub use errors::{
 };
 pub use field::AnswerField;
 pub use proxy_answers::{
-    envoy_refusal, healthy, loop_detected, malformed_query, nginx_refusal, not_found, pass_answer,
+    allow_answer, envoy_refusal, healthy, loop_detected, malformed_query, nginx_refusal, not_found,
     redirect_to_file,
 };
 

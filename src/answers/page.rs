@@ -1,5 +1,5 @@
-//! [`AnswerPage`]: the body of crawlgate's block and error responses, as text, HTML or JSON. A page
-//! for crawlers points to robots.txt. Every value in HTML is escaped.
+//! [`AnswerContent`]: the body of crawlgate's block and error responses, as text, HTML or JSON. A
+//! page for crawlers points to robots.txt. Every value in HTML is escaped.
 
 use super::answer::Answer;
 use super::field::AnswerField;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 /// The content of an answer's body.
-pub struct AnswerPage<'a> {
+pub struct AnswerContent<'a> {
     pub status: StatusCode,
     /// A fixed word for programs.
     pub error: &'static str,
@@ -27,14 +27,14 @@ pub struct AnswerPage<'a> {
     pub own: Option<&'a PageTemplate>,
 }
 
-impl AnswerPage<'_> {
+impl AnswerContent<'_> {
     /// A page for a crawler with a message. `error` is a fixed word for programs.
     pub fn new(
         status: StatusCode,
         error: &'static str,
         message: impl Into<String>,
-    ) -> AnswerPage<'static> {
-        AnswerPage {
+    ) -> AnswerContent<'static> {
+        AnswerContent {
             status,
             error,
             message: message.into(),
@@ -53,12 +53,12 @@ impl AnswerPage<'_> {
         self.to_answer_with_body(format, self.render(format).into())
     }
 
-    /// Like [`AnswerPage::to_answer`], with this body in place of the page.
+    /// Like [`AnswerContent::to_answer`], with this body in place of the page.
     pub fn to_answer_with_body(&self, format: BodyFormat, body: Bytes) -> Answer {
         let retry_after = self
             .retry_after
             .map(|seconds| (AnswerField::RetryAfter, seconds.into()));
-        Answer::no_store(self.status, format.content_type(), retry_after, body)
+        Answer::uncacheable(self.status, format.content_type(), retry_after, body)
     }
 
     /// The body in a format. The site's own page, if there is one, replaces only the HTML.
@@ -113,7 +113,7 @@ impl AnswerPage<'_> {
         text
     }
 
-    /// The page as HTML, with the same parts as `AnswerPage::text`; every value is escaped.
+    /// The page as HTML, with the same parts as `AnswerContent::text`; every value is escaped.
     fn render_html(&self) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn values_in_html_are_escaped() {
         let rule = "Disallow: /<script>alert(1)</script>&'\"";
-        let page = AnswerPage {
+        let page = AnswerContent {
             rule: Some(rule),
             group: Some("GPTBot, <b>"),
-            ..AnswerPage::new(
+            ..AnswerContent::new(
                 StatusCode::FORBIDDEN,
                 "disallowed_by_robots_txt",
                 "<i>No</i>",

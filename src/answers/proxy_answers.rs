@@ -1,10 +1,10 @@
 //! Answers of the decision service, which another reverse proxy asks whether a request may pass:
 //!
-//! - [`pass_answer`]: the request may pass, with the header fields that the proxy adds to the
+//! - [`allow_answer`]: the request may pass, with the header fields that the proxy adds to the
 //!   response.
 //! - [`nginx_refusal`]: a block as 403 without a body, because nginx's `auth_request` understands
 //!   only 401 and 403.
-//! - [`envoy_refusal`]: a block for Envoy, with 429 in place of 5xx, which Envoy takes for a
+//! - [`envoy_refusal`]: a block for Envoy, with 429 in place of 5xx, because Envoy takes 5xx for a
 //!   service that is down.
 //! - [`malformed_query`]: a block, because the query cannot be read.
 //! - [`redirect_to_file`]: a redirect to the usual spelling of a file that crawlgate serves, such
@@ -48,7 +48,7 @@ static PASS_ANSWER: LazyLock<Answer> = LazyLock::new(|| {
 /// `content_type` (the likely type of the response), and its tags for each class of types. All tags
 /// of a type are in one line, because a proxy reads one line of a field. `judged` is `None` if no
 /// site has the host: then nothing is added.
-pub fn pass_answer(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> Answer {
+pub fn allow_answer(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> Answer {
     let Some((decision, entry)) = judged else {
         return PASS_ANSWER.clone();
     };
@@ -162,7 +162,7 @@ pub fn loop_detected(method: &Method) -> Answer {
 /// An answer with this sentence as plain text.
 fn plain_text(status: StatusCode, message: &str, method: &Method) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
-    Answer::no_store(status, "text/plain; charset=utf-8", None, body).for_method(method)
+    Answer::uncacheable(status, "text/plain; charset=utf-8", None, body).for_method(method)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! HTTP responses that turn a request away after the policy has judged it: [`rule_refusal`] if it
-//! breaks a rule or is too fast, [`license_demand`] if it lacks a licence, [`pause_answer`] during
-//! a pause, and [`robots_txt_unavailable`] if robots.txt cannot be served yet. Each response names
-//! the reason. That gives no secret away, because robots.txt makes the rules public.
+//! HTTP responses that turn a request away after the policy has judged it. [`rule_refusal`] answers
+//! a request that breaks a rule or comes too fast. [`license_demand`] answers a request without a
+//! licence. [`pause_answer`] is for a site that is paused, and [`robots_txt_unavailable`] for a
+//! robots.txt that cannot be served yet. Each response names its reason, which is no secret,
+//! because robots.txt makes the rules public.
 
 use super::answer::Answer;
 use super::context::AnswerContext;
 use super::field::AnswerField;
 use super::negotiate::BodyFormat;
-use super::page::AnswerPage;
+use super::page::AnswerContent;
 use crate::crawlers::Claim;
 use crate::numbers::{duration, plural};
 use crate::policy::site;
@@ -79,9 +80,7 @@ pub fn rule_refusal(
     let group = decision
         .rule
         .and_then(|rule| entry.site.document.groups.get(rule.group));
-    let rule = decision
-        .rule
-        .and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let rule = decision.rule.and_then(|rule| group?.rules.get(rule.rule?));
     let rule = match kind {
         Kind::TooFast => group
             .and_then(|group| group.crawl_delay)
@@ -96,13 +95,13 @@ pub fn rule_refusal(
         .map(|group| group.agents.join(", "));
     let retry_after = decision.slow_retry_after().or(answer.retry_after);
     let (error, message) = reason_text(kind, &crawler, retry_after);
-    let page = AnswerPage {
+    let page = AnswerContent {
         crawler: Some(&crawler),
         rule: rule.as_deref(),
         group: agents.as_deref(),
         retry_after,
         own: entry.site.pages.refusal.as_deref(),
-        ..AnswerPage::new(to_status_code(answer.status), error, message)
+        ..AnswerContent::new(to_status_code(answer.status), error, message)
     };
     match &answer.body {
         Some(body) => {
@@ -136,9 +135,9 @@ pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyF
             (true, message)
         }
     };
-    let page = AnswerPage::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
+    let page = AnswerContent::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
     let own = context.entry.site.pages.pause.as_deref();
-    AnswerPage {
+    AnswerContent {
         retry_after: Some(retry_after),
         links_robots_txt,
         own,
@@ -154,12 +153,12 @@ pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
         "The robots.txt of this site is not available yet. Try again in {}.",
         plural(retry_after, "second")
     );
-    let page = AnswerPage::new(
+    let page = AnswerContent::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "robots_txt_awaited",
         message,
     );
-    AnswerPage {
+    AnswerContent {
         retry_after: Some(retry_after),
         links_robots_txt: false,
         ..page
@@ -186,8 +185,8 @@ pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: Bod
          forwarded.",
         license.map_or("", |license| &license.url)
     );
-    let page = AnswerPage::new(to_status_code(status_code), "license_required", message);
-    let answer = AnswerPage {
+    let page = AnswerContent::new(to_status_code(status_code), "license_required", message);
+    let answer = AnswerContent {
         crawler: Some(&crawler),
         ..page
     }

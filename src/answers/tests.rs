@@ -6,8 +6,8 @@ use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Claimant, Decision, DecisionScratch, Identity, PolicyDependencies,
-    RequestFacts, decide, load_site, load_site_at,
+    Action, CachedVersions, Decision, DecisionScratch, Identity, PolicyDependencies, RequestFacts,
+    SiteClaim, decide, load_site, load_site_at,
 };
 use crate::yaml::SourceFile;
 use bytes::Bytes;
@@ -51,7 +51,8 @@ impl World {
             identity: Identity::Unverified,
             now: NOW,
         };
-        let claimant = Claimant::find(&self.snapshot, Registry::builtin(), &facts).expect("a site");
+        let claimant =
+            SiteClaim::find(&self.snapshot, Registry::builtin(), &facts).expect("a site");
         let cached_versions = CachedVersions::for_any_crawler(claimant, NOW);
         decide(
             &self.snapshot,

@@ -1,6 +1,6 @@
 //! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names
 //! a log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
-//! line. Logs may be compressed with gzip or zstd, which is detected by their first bytes.
+//! line. Logs may be compressed with gzip or zstd; their first bytes show the format.
 //! [`sort_by_time`] sorts logs by the time of their first request, not by name.
 
 use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};

@@ -1,18 +1,19 @@
 //! [`build_report`] makes the [`Report`] of an audit from the merged counts of all worker threads.
-//! A crawler may use a cached copy of an older robots.txt for some time. Until that time has
-//! passed, a request that the older robots.txt allows does not count as a violation. What counts is
-//! whether that time has passed at the end of the log, not today.
+//! A crawler may use a cached copy of an older robots.txt for some time. The report counts
+//! separately the requests that only the older robots.txt allows. If the log goes on beyond that
+//! time, the report counts these requests as allowed.
 
 use super::input::LogInput;
 use super::rules::AuditRules;
-use super::tally::{AuditTally, ByIdentity, RequestTally, RuleKey, UnsettledCounts};
+use super::tally::{AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey};
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
 use crate::printable::printable;
 use crate::report::charts::PeriodBar;
 use crate::report::{
     ClientIdentity, CrawlerRow, DamagedLog, LogSummary, Report, ReportPeriod, ReportSource,
-    RuleCount, StatusPaths, TopEntry, Traffic, UnreadableLine, ViolationExample, join_first,
+    ResponseStatusRow, RuleCount, TopEntry, TrafficReport, UnreadableLine, ViolationExample,
+    join_first,
 };
 use crate::sketch::TopKSketch;
 use crate::state::history::{DAY, PeriodLength, ServiceVisits};
@@ -77,9 +78,12 @@ pub fn build_report(
         log: Some(LogSummary {
             rules: rules.file_names(),
             damaged,
-            lists: options.networks.as_ref().map(PublishedNetworks::usage),
+            lists: options
+                .networks
+                .as_ref()
+                .map(PublishedNetworks::network_list_usage),
             policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
-            ..log_facts(&tally, inputs)
+            ..log_summary_of_tally(&tally, inputs)
         }),
         ..Report::default()
     }
@@ -89,8 +93,8 @@ pub fn build_report(
 }
 
 /// What crawlers read and take, and who comes back.
-fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
-    let mut traffic = Traffic::new(report, tally.lines.visitors_bytes);
+fn traffic(report: &Report, tally: &AuditTally) -> TrafficReport {
+    let mut traffic = TrafficReport::new(report, tally.lines.visitors_bytes);
     if tally.has_referers || !tally.visits.is_empty() {
         let visits = tally.visits.iter().map(|(service, visits)| ServiceVisits {
             service: (*service).to_owned(),
@@ -105,7 +109,7 @@ fn traffic(report: &Report, tally: &AuditTally) -> Traffic {
 }
 
 /// What was read of the logs, and what could not be judged.
-fn log_facts(tally: &AuditTally, inputs: &[LogInput]) -> LogSummary {
+fn log_summary_of_tally(tally: &AuditTally, inputs: &[LogInput]) -> LogSummary {
     let name = |input: usize| {
         inputs
             .get(input)
@@ -173,9 +177,10 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, top: Option<usize>) -> Crawl
     for (status, of_status) in &tally.statuses {
         paths.merge(&of_status.paths);
         if *status > 0 {
-            statuses.push(StatusPaths {
+            statuses.push(ResponseStatusRow {
                 status: *status,
                 requests: of_status.requests,
+                sections: top_entries(&of_status.sections, limit),
                 paths: top_entries(&of_status.paths, limit),
             });
         }
@@ -184,6 +189,7 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, top: Option<usize>) -> Crawl
     statuses.sort_by_key(|of_status| Reverse(of_status.requests));
     CrawlerRow {
         sections: top_entries(&tally.sections, limit),
+        with_parameters: tally.with_parameters,
         parameters: top_entries(&tally.parameters, limit),
         paths: top_entries(&paths, limit),
         statuses,
@@ -203,7 +209,7 @@ fn rule_example(sites: &[&Site], key: RuleKey) -> Option<ViolationExample> {
 
 /// A bar for each day, or for each week of a long log.
 fn period_bars(
-    days: &BTreeMap<i64, ByIdentity<UnsettledCounts>>,
+    days: &BTreeMap<i64, ByIdentity<ProvisionalCounts>>,
     end: Timestamp,
 ) -> Vec<PeriodBar> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else {

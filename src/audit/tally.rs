@@ -2,9 +2,9 @@
 //! each crawler and each identity (verified, unverified, or suspected impostor). At the end of the
 //! audit, the tallies of all workers are merged.
 //!
-//! A crawler may use a cached copy of an older robots.txt for some time. A request that only the
-//! older robots.txt allows becomes a violation if the log goes on beyond that time. While a log is
-//! read, its end is not known, so [`UnsettledCounts`] counts these requests separately.
+//! A crawler may use a cached copy of an older robots.txt for some time. [`ProvisionalCounts`]
+//! counts separately the requests that only the older robots.txt allows. If the log goes on beyond
+//! that time, these requests finally count as allowed.
 
 use crate::logs::UnreadableReason;
 use crate::record::{CountedAction, RequestCounts, printable_path};
@@ -131,13 +131,13 @@ impl TimeRange {
 
 /// Requests of a log by kind. Whether a request in doubt counts depends on the end of the log.
 #[derive(Default)]
-pub struct UnsettledCounts {
+pub struct ProvisionalCounts {
     counted: RequestCounts,
     /// By the time until which they do not count.
     in_doubt: BTreeMap<Timestamp, RequestCounts>,
 }
 
-impl UnsettledCounts {
+impl ProvisionalCounts {
     /// Counts a request.
     pub fn add(&mut self, request: &JudgedRequest<'_>) {
         let counts = match request.older_until {
@@ -152,7 +152,7 @@ impl UnsettledCounts {
         }
     }
 
-    fn merge(&mut self, other: UnsettledCounts) {
+    fn merge(&mut self, other: ProvisionalCounts) {
         self.counted.add_all(&other.counted);
         for (until, counts) in other.in_doubt {
             self.in_doubt.entry(until).or_default().add_all(&counts);
@@ -165,7 +165,7 @@ impl UnsettledCounts {
         self.counted.requests() + in_doubt.sum::<u64>()
     }
 
-    /// The sums for a log that ends at `end`: see [`RequestCounts::settle_stale_copies`].
+    /// The sums for a log that ends at `end`: see [`RequestCounts::count_expired_stale_copies_as_allowed`].
     pub fn totals_at(&self, end: Timestamp) -> RequestCounts {
         let mut all = self.counted;
         for (until, counts) in &self.in_doubt {
@@ -175,7 +175,7 @@ impl UnsettledCounts {
                     counts.set_older_until(kind, *until);
                 }
             }
-            counts.settle_stale_copies(end);
+            counts.count_expired_stale_copies_as_allowed(end);
             all.add_all(&counts);
         }
         all
@@ -196,6 +196,8 @@ pub struct RuleHits {
 pub struct StatusTally {
     /// All of them.
     pub requests: u64,
+    /// The first segments of the requested paths.
+    pub sections: TopKSketch,
     /// The requested paths.
     pub paths: TopKSketch,
 }
@@ -204,7 +206,7 @@ pub struct StatusTally {
 #[derive(Default)]
 pub struct RequestTally {
     /// Requests by kind.
-    pub counts: UnsettledCounts,
+    pub counts: ProvisionalCounts,
     /// The bytes that were sent for disallowed requests.
     pub disallowed_bytes: u64,
     /// The rules that disallowed requests.
@@ -213,6 +215,8 @@ pub struct RequestTally {
     pub violation_times: TimeRange,
     /// The first segments of the requested paths.
     pub sections: TopKSketch,
+    /// The requests with a query that is not empty.
+    pub with_parameters: u64,
     /// The names of the parameters in queries.
     pub parameters: TopKSketch,
     /// The requested paths by status. Those under 0 have no known status, were answered with
@@ -263,7 +267,7 @@ pub struct AuditTally {
     /// The times of all requests for a judged host.
     pub span: TimeRange,
     /// By days since 1970.
-    pub days: BTreeMap<i64, ByIdentity<UnsettledCounts>>,
+    pub days: BTreeMap<i64, ByIdentity<ProvisionalCounts>>,
     /// By the crawler's label.
     pub rows: AHashMap<Box<str>, ByIdentity<RequestTally>>,
     pub urls: TopKSketch,
@@ -302,9 +306,11 @@ impl RequestTally {
     /// Counts the path of a request, its section, and the names of its parameters.
     pub fn add_url(&mut self, status: u16, target: &[u8]) {
         let path = printable_path(target);
-        self.sections.add(section_of(&path), true);
+        let section = first_path_segment(&path);
+        self.sections.add(section, true);
         if let Some(query) = memchr::memchr(b'?', target) {
             let query = &target[query + 1..];
+            self.with_parameters += u64::from(!query.is_empty());
             for (place, name) in parameter_names(query).enumerate() {
                 let mut earlier = parameter_names(query).take(place);
                 if !name.is_empty() && earlier.all(|earlier| earlier != name) {
@@ -320,6 +326,7 @@ impl RequestTally {
         };
         let of_status = self.statuses.entry(status).or_default();
         of_status.requests += 1;
+        of_status.sections.add(section, true);
         of_status.paths.add(&path, true);
     }
 
@@ -329,10 +336,12 @@ impl RequestTally {
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
         self.sections.merge(&other.sections);
+        self.with_parameters += other.with_parameters;
         self.parameters.merge(&other.parameters);
         for (status, theirs) in other.statuses {
             let known = self.statuses.entry(status).or_default();
             known.requests += theirs.requests;
+            known.sections.merge(&theirs.sections);
             known.paths.merge(&theirs.paths);
         }
         self.addresses.merge(&other.addresses);
@@ -344,7 +353,7 @@ impl RequestTally {
 
 impl AuditTally {
     /// The counts of the UTC day of this time. `None` for a new day when there are too many.
-    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut ByIdentity<UnsettledCounts>> {
+    pub fn day_mut(&mut self, time: Timestamp) -> Option<&mut ByIdentity<ProvisionalCounts>> {
         let day = time.0.div_euclid(DAY);
         if self.days.len() >= MAX_DAYS && !self.days.contains_key(&day) {
             return None;
@@ -398,7 +407,7 @@ impl AuditTally {
         self.span.add(other.span);
         for (day, counts) in other.days {
             let known = self.days.entry(day).or_default();
-            known.merge(counts, UnsettledCounts::merge);
+            known.merge(counts, ProvisionalCounts::merge);
         }
         for (label, row) in other.rows {
             let known = self.rows.entry(label).or_default();
@@ -410,7 +419,7 @@ impl AuditTally {
 }
 
 /// The first segment of a path with the slashes around it. `/` for a page that is in no directory.
-fn section_of(path: &[u8]) -> &[u8] {
+fn first_path_segment(path: &[u8]) -> &[u8] {
     let slashes = memchr::memchr_iter(b'/', path);
     let end = slashes.take(2).last().map_or(path.len(), |slash| slash + 1);
     &path[..end]
@@ -458,7 +467,14 @@ mod tests {
         assert_eq!(count(&tally.sections), sections);
         let parameters = [named("color", 2), named("flag", 1), named("size", 1)];
         assert_eq!(count(&tally.parameters), parameters);
+        // The query of one is empty.
+        assert_eq!(tally.with_parameters, 2);
         assert_eq!(tally.statuses[&200].requests, 7);
+        assert_eq!(count(&tally.statuses[&200].sections), sections);
+        let mut all = RequestTally::default();
+        all.merge(tally);
+        assert_eq!(all.with_parameters, 2);
+        assert_eq!(count(&all.statuses[&200].sections), sections);
     }
 
     #[test]

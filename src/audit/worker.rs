@@ -1,9 +1,9 @@
 //! [`AuditWorker`] does the work of one thread of an audit: it parses log lines, judges the
 //! requests, and counts them. A client that claims to be a crawler is verified if its address is in
 //! the IP networks that the crawler's operator publishes ([`PublishedNetworks`]), or in networks
-//! that the policy names. A client from elsewhere may be a suspected impostor, but is never called
-//! a proven one. An audit does not use reverse DNS, and the published networks may have changed
-//! since the log was written.
+//! that the policy names. A client from elsewhere may be called a suspected impostor. The audit
+//! cannot prove it, because the audit does not use reverse DNS, and the published networks may have
+//! changed since the log was written.
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
@@ -21,8 +21,8 @@ use crate::referrals::ReferringServices;
 use crate::report::{ClientIdentity, NetworkListUsage};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Claimant, DecisionScratch, Identity, IdentityDoubt, Kind, RecentBehaviour, RequestFacts,
-    RequestToJudge, claim_label, decide_for, is_challenge, is_public_address,
+    DecisionScratch, Identity, IdentityDoubt, Kind, RecentBehaviour, RequestFacts, RequestToJudge,
+    SiteClaim, claim_label, decide_for, is_challenge, is_public_address,
 };
 use ahash::AHashMap;
 use ipnet::IpNet;
@@ -294,7 +294,7 @@ impl<'a> AuditWorker<'a> {
             now: record.time,
         };
         let history = PublicationHistory::empty();
-        let claimant = Claimant {
+        let claimant = SiteClaim {
             site: found.index,
             entry: found.entry,
             history,
@@ -459,7 +459,7 @@ impl PublishedNetworks {
     }
 
     /// How many lists are known and fresh.
-    pub fn usage(&self) -> NetworkListUsage {
+    pub fn network_list_usage(&self) -> NetworkListUsage {
         let mut known = 0;
         let mut fresh = 0;
         let mut checked = None;

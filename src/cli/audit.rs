@@ -11,11 +11,11 @@ use crate::audit::{
 };
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
-use crate::identity::refresh::{ListUpdate, UpdateResult, list_file_name, update_lists};
+use crate::identity::refresh::{ListUpdateReport, ListUpdateResult, list_file_name, update_lists};
 use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
-use crate::report::{LogSummary, Report};
+use crate::report::{LogSummary, NO_RULES, Report};
 use crate::settings::ListSource;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
@@ -100,7 +100,7 @@ pub struct LogFlags {
 impl LogFlags {
     /// The options of an audit, without the networks, which may have to be fetched.
     pub fn options(&self, period: &PeriodFlags) -> Result<AuditOptions> {
-        let [since, until] = period.moments(now())?;
+        let [since, until] = period.period_bounds(now())?;
         let period = (since.is_some() || until.is_some())
             .then(|| since.unwrap_or(Timestamp(i64::MIN))..until.unwrap_or(Timestamp(i64::MAX)));
         Ok(AuditOptions {
@@ -131,6 +131,13 @@ pub fn run(arguments: &Arguments) -> Result {
     let options = arguments.reading.options(&arguments.period)?;
     let registry = Registry::builtin();
     let rules = load_rules(arguments, registry)?;
+    let has_no_rules = arguments.policies.is_none()
+        && rules
+            .site_entries()
+            .all(|entry| entry.site.document.groups.is_empty());
+    if has_no_rules {
+        print_message!("note: {NO_RULES}");
+    }
     let crawler = arguments.crawler.as_deref();
     let crawler = crawler
         .map(|name| crawler_label(name, &rules, registry))
@@ -154,6 +161,9 @@ pub fn run(arguments: &Arguments) -> Result {
     });
     progress.write(|_| String::new());
     let mut report = report?;
+    if let Some(log) = &mut report.log {
+        log.has_no_rules = has_no_rules;
+    }
     if arguments.no_addresses {
         let rows = report.crawlers.iter_mut();
         rows.for_each(|row| row.addresses.clear());
@@ -228,7 +238,7 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
                 "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG"
             );
         }
-        return all_unreadable();
+        return no_readable_line_failure();
     }
     check_readable(
         log,
@@ -313,7 +323,7 @@ fn check_fail_on(report: &Report, log: &LogSummary, fail_on: FailOn) -> Result {
 }
 
 /// The failure if no line of the logs could be read.
-pub fn all_unreadable() -> Result {
+pub fn no_readable_line_failure() -> Result {
     let problem = "none of the lines could be read; describe them with --log-format, or with --map if they are JSON";
     Err(Failure::Runtime(problem.into()))
 }
@@ -493,15 +503,15 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
         .map(|(list, _)| list)
         .collect();
     let updates = update_lists(&lists, &wanted, from, now());
-    let updates: Vec<ListUpdate> = updates
+    let updates: Vec<ListUpdateReport> = updates
         .into_iter()
         .filter_map(|(_, update)| update)
         .collect();
-    let failed: Vec<&ListUpdate> = updates
+    let failed: Vec<&ListUpdateReport> = updates
         .iter()
         .filter(|update| update.result.is_failure())
         .collect();
-    if let Some(ListUpdate { url, error, .. }) = failed.first() {
+    if let Some(ListUpdateReport { url, error, .. }) = failed.first() {
         print_message!(
             "crawlgate: {} of {} lists of networks could not be fetched, the first is {url}: {}. Their crawlers are not verified",
             failed.len(),
@@ -512,7 +522,7 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
     PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
         let absent = updates
             .iter()
-            .filter(|update| update.result == UpdateResult::Absent);
+            .filter(|update| update.result == ListUpdateResult::Absent);
         let absent = absent.min_by_key(|update| update.url.len());
         Failure::Runtime(match (from, absent) {
             (ListSource::Directory(directory), Some(absent)) => format!(

@@ -23,7 +23,7 @@ pub struct ConfigFlag {
 
 impl ConfigFlag {
     /// The flag for a command that people paste, with a blank behind it; empty without the flag.
-    pub fn as_words(&self) -> String {
+    pub fn to_shell_option(&self) -> String {
         self.config.as_ref().map_or_else(String::new, |path| {
             format!("--config {} ", shell_quote(path))
         })

@@ -5,11 +5,11 @@
 //! their crawlers.
 
 use super::control::{ConfigFlag, ControlFlag};
-use super::{Failure, Result, control, findings_unless, now, print_result};
+use super::{Failure, Result, control, findings_failure_unless, now, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::facts::StoredFacts;
-use crate::identity::refresh::{ListUpdate, UpdateResult, update_list};
+use crate::identity::refresh::{ListUpdateReport, ListUpdateResult, update_list};
 use crate::identity::reverse_dns::{DnsConfirmation, DnsQueryStep, confirm_address};
 use crate::identity::{IdentityClaim, IdentityVerifier, ProofMethods};
 use crate::settings::{IdentitySettings, ListSource};
@@ -82,7 +82,7 @@ pub fn verify_address(
     );
     let now = now();
     let later = now.plus(CONFIRMATION_DELAY);
-    let mut steps = ask_lists(&proofs, crawler, address, identity, now);
+    let mut steps = check_address_in_lists(&proofs, crawler, address, identity, now);
     let has_hosts = proofs
         .means
         .get(crawler)
@@ -125,12 +125,12 @@ pub fn verify_address(
         steps,
     };
     print_result(json, &verification, &verification)?;
-    findings_unless(outcome == ProofResult::Verified)
+    findings_failure_unless(outcome == ProofResult::Verified)
 }
 
 /// Reads each list of the crawler's operator, and returns a step for each: whether it has the
 /// address. No steps if the lists are off; skipped steps if outgoing requests are not allowed.
-fn ask_lists(
+fn check_address_in_lists(
     proofs: &IdentityVerifier,
     crawler: CrawlerIndex,
     address: IpAddr,
@@ -208,14 +208,14 @@ pub fn update_lists(socket: &ControlFlag, json: bool) -> Result {
         return control::unexpected_response();
     };
     print_result(json, &lists, ListUpdatesText { lists: &lists })?;
-    findings_unless(!lists.iter().any(|list| list.result.is_failure()))
+    findings_failure_unless(!lists.iter().any(|list| list.result.is_failure()))
 }
 
 /// The updates of lists as text.
 #[derive(Template)]
 #[template(path = "crawler_lists.txt")]
 struct ListUpdatesText<'a> {
-    lists: &'a [ListUpdate],
+    lists: &'a [ListUpdateReport],
 }
 
 impl ListUpdatesText<'_> {
@@ -224,7 +224,7 @@ impl ListUpdatesText<'_> {
         self.lists
             .iter()
             .map(|list| list.result)
-            .filter(|result| *result == UpdateResult::Absent)
+            .filter(|result| *result == ListUpdateResult::Absent)
             .count()
     }
 }

@@ -118,7 +118,7 @@ fn find_crawler(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
 }
 
 #[derive(Serialize)]
-struct IdentifiedUserAgent<'a> {
+struct ClaimJson<'a> {
     claim: &'static str,
     crawler: Option<&'a Crawler>,
 }
@@ -131,7 +131,7 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, sentence) = match registry.identify(user_agent.as_bytes()) {
         Claim::Known(index) => {
             let crawler = registry.get(index);
-            let identified = IdentifiedUserAgent {
+            let identified = ClaimJson {
                 claim: "known",
                 crawler: Some(crawler),
             };
@@ -146,7 +146,7 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
         Claim::Visitor => ("visitor", "visitor: a person's browser or app"),
     };
     let crawler = None;
-    print_result(json, &IdentifiedUserAgent { claim, crawler }, sentence)
+    print_result(json, &ClaimJson { claim, crawler }, sentence)
 }
 
 /// Crawlers in columns: the id, the first token, the purpose and the operator.

@@ -3,7 +3,7 @@
 
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::report::PeriodFlags;
-use super::{Result, audit, findings_unless, policies, print_result, tester};
+use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
 use crate::audit::{
     AuditOptions, AuditRules, DatedRobotsTxt, LogInput, client_identity, for_each_line,
 };
@@ -14,6 +14,7 @@ use crate::numbers::plural;
 use crate::policy::{Site, Snapshot};
 use crate::printable::printable_path;
 use crate::report::ClientIdentity;
+use crate::robots::escape_url;
 use crate::settings::ListSource;
 use crate::sites::policy_directory;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let is_json = arguments.json || arguments.format == DiffFormat::Json;
     print_result(is_json, &difference, text)?;
-    findings_unless(!difference.changed)
+    findings_failure_unless(!difference.changed)
 }
 
 /// Reads a robots.txt, or policies without their pauses. A directory without policies allows
@@ -153,7 +154,7 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
         let line = line.split('#').next().unwrap_or_default();
         match (line.split_once("://"), line.starts_with('/')) {
             _ if line.is_empty() => {}
-            (_, true) => comparison.compare_url(None, line),
+            (_, true) => comparison.compare_url(None, &escape_url(line)),
             (Some((_, rest)), false) => {
                 let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
                 let target = if target.starts_with('/') {
@@ -161,7 +162,7 @@ fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
                 } else {
                     format!("/{target}")
                 };
-                comparison.compare_url(Some(host), &target);
+                comparison.compare_url(Some(host), &escape_url(&target));
             }
             (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
         }
@@ -229,7 +230,7 @@ fn compare_logs(
         lines?;
     }
     if skipped > 0 && read == 0 {
-        return audit::all_unreadable();
+        return audit::no_readable_line_failure();
     }
     if skipped > 0 {
         let lines = plural(skipped, "line");

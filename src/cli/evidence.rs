@@ -5,13 +5,14 @@
 
 use super::control::{ConfigFlag, StateFlag};
 use super::{
-    Failure, Result, file_failure, findings_unless, print_result, print_text, write_new_file,
+    Failure, Result, file_failure, findings_failure_unless, print_result, print_text,
+    write_new_file,
 };
 use crate::crawlers::Registry;
 use crate::evidence::{
     CaseFindings, CaseScope, ExportedLog, LogStatus, VerifyKey, build_case, delete_personal_values,
-    ensure_checkpoints, fetch_timestamps, log_status, open_existing, read_exported_logs,
-    rotate_key, verify_case,
+    ensure_checkpoints, fetch_timestamps, format_time, log_status, open_existing,
+    read_exported_logs, rotate_key, verify_case,
 };
 use crate::files;
 use crate::numbers::plural;
@@ -29,6 +30,7 @@ const MAX_CASE_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// About how long a crawler may use a robots.txt from before the observation.
 const DAY: Duration = Duration::from_secs(86_400);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Export evidence about a crawler as one file, and verify such a file
 #[derive(clap::Args)]
@@ -109,9 +111,10 @@ struct VerifyArguments {
 }
 
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("values").args(["address", "before"]).required(true).multiple(true))]
 struct ForgetArguments {
     /// Only values of requests from this address
-    #[arg(long, required_unless_present = "before")]
+    #[arg(long)]
     address: Option<IpAddr>,
     /// Only values from before this time, like 2026-11-01
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
@@ -192,6 +195,21 @@ fn run_export(arguments: &ExportArguments) -> Result {
         plural(requests, "request"),
         plural(served, "time"),
     );
+    for log in &findings.logs {
+        print_message!(
+            "the log {} covers the time from {} until {}",
+            log.log,
+            log.from,
+            log.to
+        );
+        // A running crawlgate that has nothing to write confirms the time every 30 seconds.
+        if log.to < format_time(span.to - MINUTE) {
+            print_message!(
+                "note: nothing was written after {}: crawlgate did not run, or the log or the disk was full",
+                log.to
+            );
+        }
+    }
     for log in &logs {
         print_message!(
             "the public key of the log is {}",
@@ -212,8 +230,8 @@ fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
             print_message!(
-                "note: {} is observed without a gap since {since}. Earlier requests may be missing. In the first day after that \
-                 nothing is called a violation, unless previous declares the robots.txt of before",
+                "note: crawlgate has served {} without interruption only since {since}. The log may lack earlier requests. On the \
+                 first day no request counts as a violation, unless robots.previous in the policy declares the earlier robots.txt",
                 observed.host
             );
         }
@@ -255,7 +273,7 @@ fn run_verify(arguments: &VerifyArguments) -> Result {
     let archive = read_case(&arguments.file).map_err(file_failure("read", &arguments.file))?;
     let findings = verify_case(&archive, &keys);
     print_result(arguments.json, &findings, CaseText { case: &findings })?;
-    findings_unless(findings.faults.is_empty())
+    findings_failure_unless(findings.faults.is_empty())
 }
 
 /// The findings about a case, as text.

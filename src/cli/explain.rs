@@ -2,16 +2,18 @@
 //! computes the answer from the policy files; with `--live` it asks the running crawlgate.
 
 use super::{
-    Result, control, findings_unless, now, origin_copy, policies, print_json, print_result,
+    Result, control, findings_failure_unless, now, origin_copy, policies, print_json, print_result,
+    tester,
 };
 use crate::admin::ExplainRequest;
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::Registry;
 use crate::heads::likely_content_type;
 use crate::policy::Snapshot;
+use crate::robots::{escape_url, url_path};
 use crate::verdict::{
-    CachedVersions, CachedVersionsBasis, Claimant, Explanation, Identity, Kind, RequestFacts,
-    RequestToJudge, ResponseFacts, explain_request, explain_unclaimed, identity_by_policy,
+    CachedVersions, CachedVersionsBasis, Explanation, Identity, Kind, RequestFacts, RequestToJudge,
+    ResponseFacts, SiteClaim, explain_request, explain_unclaimed, identity_by_policy,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -34,9 +36,9 @@ Examples:
 
 Exit codes: 0 fine, 1 no policy is for the host, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
-    /// The host, like shop.example
+    /// The host, like shop.example [default: that of the URL]
     #[arg(long)]
-    host: String,
+    host: Option<String>,
     /// A user agent, or the name or token of a crawler, like GPTBot
     #[arg(long, value_name = "UA")]
     user_agent: String,
@@ -68,27 +70,60 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The path and query, like "/search?q=a"
+    /// The URL, or its path and query, like "/search?q=a"
+    #[arg(value_name = "URL", value_parser = parse_url)]
+    url: RequestedUrl,
+}
+
+/// The URL or path of a request.
+#[derive(Clone)]
+struct RequestedUrl {
+    /// `None` for a path.
+    host: Option<String>,
+    /// Path and query, as a crawler sends them.
     target: String,
 }
 
+/// Parses an http(s) URL, or a path with its query.
+fn parse_url(written: &str) -> Result<RequestedUrl, &'static str> {
+    let host = tester::url_host(written);
+    let target = match host {
+        Some(_) => String::from_utf8_lossy(&url_path(written.as_bytes())).into_owned(),
+        None if written.starts_with('/') => written.to_owned(),
+        None => return Err("write a path that begins with /, or a URL with https://"),
+    };
+    Ok(RequestedUrl {
+        host,
+        target: escape_url(&target),
+    })
+}
+
 impl Arguments {
+    /// The host of the flag or of the URL. Fails without both, and if they differ.
+    fn host(&self) -> Result<&str> {
+        let in_url = self.url.host.as_deref();
+        match self.host.as_deref().or(in_url) {
+            Some(host) if in_url.is_none_or(|other| other.eq_ignore_ascii_case(host)) => Ok(host),
+            _ => fail!(Usage, "name one host: in the URL, or with --host"),
+        }
+    }
+
     /// The type of the response: that of the flag, else that of the path's extension.
     fn content_type(&self) -> &str {
         self.content_type
             .as_deref()
-            .unwrap_or_else(|| likely_content_type(self.target.as_bytes()))
+            .unwrap_or_else(|| likely_content_type(self.url.target.as_bytes()))
     }
 
-    /// How to give the type, if the tags depend on it and it is only guessed; else empty.
+    /// How to name the type, if the tags depend on it and it is only guessed; else empty.
     fn type_hint(&self, tags_depend_on_type: bool) -> String {
         if self.content_type.is_some() || !tags_depend_on_type {
             return String::new();
         }
         let content_type = self.content_type();
         format!(
-            "\nThe tags are those for {content_type}, which is guessed from the path. Rules by type may add others. To give the \
-             type: --type application/pdf\n"
+            "\nThe tags are those for {content_type}, which is guessed from the path. If the server sends another type, name it \
+             with --type.\n"
         )
     }
 }
@@ -96,26 +131,20 @@ impl Arguments {
 /// Explains the request. Without `--cached` the crawler may have any version that was published
 /// lately. Fails if no site has the host.
 pub fn run(arguments: &Arguments) -> Result {
-    if !arguments.target.starts_with('/') {
-        fail!(
-            Usage,
-            "\"{}\" is not a path; write a path that begins with /, and the host in --host",
-            arguments.target
-        );
-    }
+    let host = arguments.host()?;
     if arguments.live {
-        return explain_live(arguments);
+        return explain_live(arguments, host);
     }
     let now = now();
     let settings = arguments.control.config.settings()?;
     let origins = arguments.origin.read_or_settings(settings.as_ref())?;
     let settings = settings.unwrap_or_default();
     let policies = arguments.policies.as_ref().unwrap_or(&settings.policies);
-    let snapshot = policies::snapshot_for_host(policies, &arguments.host, &origins, now)?;
+    let snapshot = policies::snapshot_for_host(policies, host, &origins, now)?;
     let registry = Registry::builtin();
     let mut facts = RequestFacts {
-        host: arguments.host.as_bytes(),
-        target: arguments.target.as_bytes(),
+        host: host.as_bytes(),
+        target: arguments.url.target.as_bytes(),
         method: b"GET",
         user_agent: arguments.user_agent.as_bytes(),
         client: arguments.ip.map(|address| address.to_canonical()),
@@ -128,7 +157,7 @@ pub fn run(arguments: &Arguments) -> Result {
         content_type,
         origin_tags: &arguments.origin_tags,
     };
-    let explanation = match Claimant::find_by_name(&snapshot, registry, &facts) {
+    let explanation = match SiteClaim::find_by_name(&snapshot, registry, &facts) {
         None => explain_unclaimed(registry, &facts, &response),
         Some(claimant) => {
             facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
@@ -165,7 +194,7 @@ fn print_explanation(
     let claimed = explanation.site.is_some();
     if arguments.json {
         print_json(explanation)?;
-        return findings_unless(claimed);
+        return findings_failure_unless(claimed);
     }
     let colour = super::supports_colour(&std::io::stdout());
     let mut out = super::stdout_printer(colour);
@@ -177,7 +206,7 @@ fn print_explanation(
     }
     if !claimed {
         let policies = policies.display();
-        let host = &arguments.host;
+        let host = arguments.host()?;
         fail!(FindingsMessage, "no policy in {policies} is for {host}");
     }
     if explanation.kind == Kind::Unproven && arguments.cached.is_none()
@@ -189,10 +218,10 @@ fn print_explanation(
 }
 
 /// Prints the explanation of the running crawlgate. Fails if no site has the host.
-fn explain_live(arguments: &Arguments) -> Result {
+fn explain_live(arguments: &Arguments, host: &str) -> Result {
     let question = ExplainRequest {
-        host: arguments.host.clone(),
-        target: arguments.target.clone(),
+        host: host.to_owned(),
+        target: arguments.url.target.clone(),
         user_agent: arguments.user_agent.clone(),
         ip: arguments.ip,
         content_type: Some(arguments.content_type().to_owned()),
@@ -208,5 +237,5 @@ fn explain_live(arguments: &Arguments) -> Result {
     let type_hint = arguments.type_hint(answer.explanation["tags_depend_on_type"] == true);
     let text = format!("{}{type_hint}", answer.text);
     print_result(arguments.json, &answer.explanation, text)?;
-    findings_unless(!answer.explanation["site"].is_null())
+    findings_failure_unless(!answer.explanation["site"].is_null())
 }

@@ -2,7 +2,7 @@
 //! `instances forget` declares that an instance is gone for good, so that the other instances no
 //! longer wait for its reports.
 
-use super::{Result, control, findings_unless, print_result};
+use super::{Result, control, findings_failure_unless, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, StoreStatus};
 use crate::peers::{MemberState, MemberStatus};
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result {
         return print_result(output.json, &forgotten, text);
     }
     print_result(output.json, &*store, instances_text(&store))?;
-    findings_unless(store.problems().is_empty())
+    findings_failure_unless(store.problems().is_empty())
 }
 
 #[derive(Template)]

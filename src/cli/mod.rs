@@ -279,7 +279,7 @@ fn print_text(text: impl Display) -> Result {
 }
 
 /// The result of a command that printed its findings: `Failure::Findings` unless all is fine.
-fn findings_unless(is_fine: bool) -> Result {
+fn findings_failure_unless(is_fine: bool) -> Result {
     if is_fine {
         Ok(())
     } else {

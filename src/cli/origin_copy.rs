@@ -1,5 +1,5 @@
-//! Reads the origin's own robots.txt for commands that work without a running crawlgate. By a flag
-//! ([`OriginFlags`]) the user names a robots.txt file, or a state directory in which crawlgate
+//! Reads the origin's own robots.txt for commands that work without a running crawlgate. The user
+//! names, by a flag ([`OriginFlags`]), a robots.txt file, or a state directory in which crawlgate
 //! keeps copies of origins' files. [`OriginCopies`] are the files that were read. Without a flag, a
 //! command prints what it assumes about the origin's robots.txt.
 

@@ -58,7 +58,13 @@ fn load_permitted(
     }
     if files.is_empty() {
         let places = join(paths.iter().map(|path| printable_path(path)), ", ");
-        fail!(Runtime, "there is no policy (*.yaml) in {places}");
+        let mut paths = paths.iter();
+        let help = if paths.any(|path| path.join("robots.txt").is_file()) {
+            "; to check the robots.txt there, name that file"
+        } else {
+            ""
+        };
+        fail!(Runtime, "there is no policy (*.yaml) in {places}{help}");
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
@@ -261,7 +267,7 @@ fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Lo
 mod tests {
     use super::{load_policies, snapshot_with_pauses};
     use crate::cli::origin_copy::OriginCopies;
-    use crate::sites::{InitialOriginRobots, SiteManager, SiteOptions};
+    use crate::sites::{InitialOriginRobots, SiteLoadOptions, SiteManager};
     use crate::state::StateStore;
     use crate::time::Timestamp;
 
@@ -275,7 +281,7 @@ mod tests {
             .unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot_with_pauses(&loaded, now);
         let origins = InitialOriginRobots::default();
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies,
             strict: false,
             may_be_missing: false,

@@ -1,6 +1,6 @@
 //! The command `reload`: makes the running crawlgate read its policy files again.
 
-use super::{Result, control, findings_unless, print_result};
+use super::{Result, control, findings_failure_unless, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::sites::{ReloadOutcome, ReloadReport};
 use askama::Template;
@@ -32,7 +32,7 @@ pub fn run(arguments: &Arguments) -> Result {
         &report,
         ReloadText { report: &report },
     )?;
-    findings_unless(report.is_complete())
+    findings_failure_unless(report.is_complete())
 }
 
 /// The result of a reload as text.

@@ -63,7 +63,7 @@ pub struct PeriodFlags {
 
 impl PeriodFlags {
     /// The times of `--since` and `--until`. Fails if the end is not after the beginning.
-    pub fn moments(&self, now: Timestamp) -> Result<[Option<Timestamp>; 2]> {
+    pub fn period_bounds(&self, now: Timestamp) -> Result<[Option<Timestamp>; 2]> {
         let [since, until] = [self.since, self.until].map(|bound| Some(bound?.moment(now)));
         if let (Some(since), Some(until)) = (since, until)
             && until <= since
@@ -128,7 +128,7 @@ const MAX_SINCE: Duration = Duration::from_secs(400 * 86_400);
 /// Prints the report of the period of `--since` and `--until`.
 pub fn run(arguments: &Arguments) -> Result {
     let now = now();
-    if let [Some(since), _] = arguments.period.moments(now)?
+    if let [Some(since), _] = arguments.period.period_bounds(now)?
         && !(HOUR..=MAX_SINCE).contains(&now.since(since))
     {
         let days = MAX_SINCE.as_secs() / 86_400;
@@ -159,7 +159,7 @@ pub fn run(arguments: &Arguments) -> Result {
         Some(_) => return control::unexpected_response(),
         None => report_from_state(arguments, site, crawler)?,
     };
-    report.config_option = arguments.control.config.as_words();
+    report.config_option = arguments.control.config.to_shell_option();
     arguments.output.print(&mut report)
 }
 

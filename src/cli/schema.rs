@@ -2,10 +2,10 @@
 //! check and complete these files. A schema accepts every file that crawlgate accepts, except one
 //! with an unquoted `true` or `false` where a name is expected.
 //!
-//! Some settings are a path or `off`. There the schema proposes `false`, which means the same as
-//! `off`. If it proposed `off`, editors would insert `"off"` in quotes, and crawlgate would read
-//! this as a path. The test `tests/it/proxy/cli/schema.rs` compares the schemas with the code that
-//! reads the files.
+//! Some settings are a path or `off`. For these settings the schema proposes `false`, which means
+//! the same as `off`. If the schema proposed `off`, editors would insert `"off"` in quotes, and
+//! crawlgate would read this as a path. The test `tests/it/proxy/cli/schema.rs` compares the
+//! schemas with the code that reads the files.
 
 use super::Result;
 use crate::{policy, settings};

@@ -63,7 +63,7 @@ impl ServerFlags {
             return Ok(StartMode::Replaceable);
         }
         Ok(StartMode::Successor(Box::new(
-            crate::upgrade::Successor::from_stdin()?,
+            crate::upgrade::PendingTakeover::from_stdin()?,
         )))
     }
 

@@ -1,7 +1,7 @@
 //! The command `status`: shows the problems, sites, instances, origins and certificates of the
 //! running crawlgate.
 
-use super::{Result, control, findings_unless, instances, print_result};
+use super::{Result, control, findings_failure_unless, instances, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result {
         alive: arguments.alive,
     };
     print_result(arguments.output.json, status, text)?;
-    findings_unless(status.problems.is_empty() || arguments.alive)
+    findings_failure_unless(status.problems.is_empty() || arguments.alive)
 }
 
 /// The status as text.

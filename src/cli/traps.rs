@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result {
     if is_released && marks.is_empty() {
         fail!(FindingsMessage, "no client there is marked");
     }
-    let text = TrapsText {
+    let text = MarkedClientsText {
         marks: &marks,
         is_released,
     };
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result {
 
 #[derive(Template)]
 #[template(path = "traps.txt")]
-struct TrapsText<'a> {
+struct MarkedClientsText<'a> {
     marks: &'a [ClientMark],
     is_released: bool,
 }

@@ -1,7 +1,7 @@
 //! Finds the crawler that a `User-Agent` names. It searches for markers (texts that identify
 //! crawlers): the markers of known crawlers ([`RegistryMarkers`]), and the markers that a policy
 //! adds ([`SiteMarkers`]). The search ignores case, and finds only whole tokens. A plain substring
-//! search would take visitors with a CUBOT phone or a Spider 8 for crawlers.
+//! search would take the visitor with a CUBOT phone for a bot.
 
 use super::Claim;
 use super::byte_search::{is_separate_token, is_separate_word};
@@ -32,7 +32,7 @@ struct RegistryMarker {
 impl RegistryMarker {
     /// Whether the marker found at `start..end` counts there: it is a separate word, and at the
     /// beginning of the string or the whole string if it must be.
-    fn counts_at(&self, text: &[u8], start: usize, end: usize) -> bool {
+    fn is_valid_match(&self, text: &[u8], start: usize, end: usize) -> bool {
         if (self.at_text_start || self.is_whole) && start != 0 || self.is_whole && end != text.len()
         {
             return false;
@@ -51,7 +51,7 @@ struct MarkerMatch {
 
 /// The result of one scan of a user agent.
 #[derive(Debug, Default, PartialEq)]
-struct MarkerScan {
+struct MarkerScanResult {
     best: Option<MarkerMatch>,
     /// The offsets of the two markers of Apple Messages.
     messages: [Option<usize>; 2],
@@ -148,7 +148,7 @@ impl RegistryMarkers {
 
     /// The claim of a user agent without markers: `Visitor` at once for a plain browser without any
     /// hint of a bot, else by its words.
-    fn classify_without_marker(&self, text: &[u8], found: &MarkerScan) -> Claim {
+    fn classify_without_marker(&self, text: &[u8], found: &MarkerScanResult) -> Claim {
         if found.is_plain && !found.is_hinted {
             return Claim::Visitor;
         }
@@ -157,7 +157,7 @@ impl RegistryMarkers {
 
     /// Scans a user agent. In a plain browser's string only the parts that can contain a marker are
     /// scanned.
-    fn scan(&self, text: &[u8]) -> MarkerScan {
+    fn scan(&self, text: &[u8]) -> MarkerScanResult {
         let device = plain_browser_device_end(text);
         // Most strings differ only in the device: the text behind it need not be searched.
         let until = device
@@ -168,15 +168,15 @@ impl RegistryMarkers {
         } else {
             0
         };
-        MarkerScan {
+        MarkerScanResult {
             is_plain: device.is_some(),
             ..self.scan_range(text, from, until)
         }
     }
 
     /// Scans `text[from..until]` for markers, and for hints of a bot or a tool.
-    fn scan_range(&self, text: &[u8], from: usize, until: usize) -> MarkerScan {
-        let mut found = MarkerScan::default();
+    fn scan_range(&self, text: &[u8], from: usize, until: usize) -> MarkerScanResult {
+        let mut found = MarkerScanResult::default();
         let mut is_hinted = false;
         self.index.scan(
             &text[..until],
@@ -187,7 +187,7 @@ impl RegistryMarkers {
                     found.is_hinted = true;
                     return;
                 };
-                if !marker.counts_at(text, start, end) {
+                if !marker.is_valid_match(text, start, end) {
                     return;
                 }
                 for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
@@ -383,7 +383,7 @@ mod tests {
         ) {
             let text = format!("Mozilla/5.0 ({device}) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36", words.join(" "));
             let markers = RegistryMarkers::new(Registry::builtin().crawlers());
-            let all = MarkerScan { is_plain: true, ..markers.scan_range(text.as_bytes(), 0, text.len()) };
+            let all = MarkerScanResult { is_plain: true, ..markers.scan_range(text.as_bytes(), 0, text.len()) };
             prop_assert_eq!(markers.scan(text.as_bytes()), all, "{}", text);
         }
     }

@@ -1,6 +1,6 @@
-//! [`DecisionQuery`]: the HTTP request that another reverse proxy asks the decision service about.
-//! The other proxy sends crawlgate a request of its own, whose path and header fields describe that
-//! HTTP request. Proxies use different formats; [`QueryProtocol`] lists them.
+//! [`DecisionQuery`]: a client's HTTP request, about which another reverse proxy asks the decision
+//! service. The proxy sends crawlgate a query, and describes the client's request in the path and
+//! the header fields of the query. Proxies use different formats; [`QueryProtocol`] lists them.
 
 use crate::forwarding::ConnectionPeer;
 use crate::heads::path_of;
@@ -176,7 +176,7 @@ fn header_value<'a>(request: &ReceivedRequest<'a>, name: &str) -> Option<&'a [u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::Arrival;
+    use crate::requests::ArrivalTimes;
     use http::{HeaderMap, Method};
     use std::time::{Duration, Instant, SystemTime};
 
@@ -194,7 +194,7 @@ mod tests {
             headers: &headers,
             peer: Some([127, 0, 0, 1].into()),
             http: "1.1",
-            arrival: Arrival {
+            arrival: ArrivalTimes {
                 arrived: SystemTime::UNIX_EPOCH,
                 started: Instant::now(),
                 monotonic: Duration::ZERO,

@@ -1,23 +1,23 @@
 //! [`DecisionService`] answers another reverse proxy that asks whether a request may pass. The
-//! [`RequestPipeline`] judges the request. When the proxy has got the answer, the request is
-//! recorded in logs and metrics. A request that may pass is recorded without a status, because
-//! crawlgate does not see the response that the proxy sends to its client.
+//! [`RequestPipeline`] judges the request. When the proxy has got the answer, the request of the
+//! client is recorded in logs and metrics. A request that may pass is recorded without a status,
+//! because crawlgate does not see the response that the proxy sends to its client.
 //!
-//! Some queries are not recorded, because no request of a client is judged: health checks,
-//! malformed queries, and queries about crawlgate's own requests. Some proxies send two queries
-//! about a blocked request: one for the decision, one for the answer to send. Only the first of
-//! them is recorded.
+//! Health checks, malformed queries, and queries about crawlgate's own requests are not recorded.
+//! Some proxies send two queries about a blocked request: one for the decision, one for the answer
+//! to send. Only the first of them is recorded.
 
 use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, AnswerField, Rejection, RequestToAnswer, envoy_refusal, healthy, loop_detected,
-    malformed_query, nginx_refusal, not_found, pass_answer, redirect_to_file, rejection_answer,
+    Answer, AnswerField, Rejection, RequestToAnswer, allow_answer, envoy_refusal, healthy,
+    loop_detected, malformed_query, nginx_refusal, not_found, redirect_to_file, rejection_answer,
 };
 use crate::heads::{OWN_USER_AGENT, likely_content_type, path_of};
 use crate::policy::SiteEntry;
 use crate::requests::{
     NextStep, OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd,
 };
+use crate::telemetry::RecentTraffic;
 use crate::verdict::{Action, Decision};
 use http::header;
 use std::sync::Arc;
@@ -26,15 +26,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The decision service.
 pub struct DecisionService {
     requests: Arc<RequestPipeline>,
+    traffic: Arc<RecentTraffic>,
     /// Whether the warning about a proxy that asks about a file was logged.
     has_warned: AtomicBool,
 }
 
 impl DecisionService {
     /// The service. All its peers are trusted: the listener rejects others.
-    pub fn new(requests: Arc<RequestPipeline>) -> DecisionService {
+    pub fn new(requests: Arc<RequestPipeline>, traffic: Arc<RecentTraffic>) -> DecisionService {
         DecisionService {
             requests,
+            traffic,
             has_warned: AtomicBool::new(false),
         }
     }
@@ -53,6 +55,13 @@ impl DecisionService {
         own: Option<Answer>,
     ) -> Answer {
         let file = action.and_then(served_file_path);
+        if let (Some(ROBOTS_TXT), Some((_, entry))) = (file, judged)
+            && query.asks_for_file(ROBOTS_TXT)
+        {
+            let is_fetched = query.protocol == QueryProtocol::File;
+            self.traffic
+                .update_robots_txt_bypass(&entry.site.name, is_fetched);
+        }
         let own = match file.filter(|_| query.protocol != QueryProtocol::File) {
             // A proxy routes the one spelling. To a request in another one that passes, the origin
             // would show its file.
@@ -62,7 +71,7 @@ impl DecisionService {
             )),
             Some(_) => {
                 self.warn_about_file(query);
-                return pass_answer(None, "");
+                return allow_answer(None, "");
             }
             None => own,
         };
@@ -85,7 +94,7 @@ impl DecisionService {
                 QueryProtocol::File | QueryProtocol::Answer | QueryProtocol::ForwardAuth,
                 Some(own),
             ) => own,
-            (_, None) => pass_answer(judged, likely_content_type(query.target)),
+            (_, None) => allow_answer(judged, likely_content_type(query.target)),
         }
     }
 

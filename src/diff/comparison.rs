@@ -11,7 +11,7 @@ use super::settings::changed_settings;
 use super::witnesses::find_witness_urls;
 use super::{
     AccessChange, AccessEffect, ComparedRules, ComparisonBasis, CrawlerTreatment, Difference,
-    HeaderChange, Occurrences, ResponseChange, SiteDifference,
+    HeaderChange, Occurrences, PageHeaderChange, SiteDifference,
 };
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
@@ -242,14 +242,14 @@ impl ComparedSide {
         if !self.exists {
             return None;
         }
-        Some(match self.plain_file() {
+        Some(match self.robots_txt_without_policy() {
             Some(file) => file.location.clone(),
             None => self.site().policy.source.name.to_string(),
         })
     }
 
     /// The robots.txt of a site that names no hosts; `None` for a policy.
-    fn plain_file(&self) -> Option<&OriginRobotsTxt> {
+    fn robots_txt_without_policy(&self) -> Option<&OriginRobotsTxt> {
         let origin = self.site().origin.as_deref();
         origin.filter(|_| self.site().policy.hosts.is_empty())
     }
@@ -305,7 +305,7 @@ impl SiteComparison {
     /// Whether both sides are robots.txt files.
     fn is_plain(&self) -> bool {
         let mut sides = self.sides.iter();
-        sides.all(|side| side.exists && side.plain_file().is_some())
+        sides.all(|side| side.exists && side.robots_txt_without_policy().is_some())
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -444,7 +444,7 @@ impl SiteComparison {
                 let mut crawlers = Vec::from_iter(crawlers);
                 sort_crawlers(&mut crawlers);
                 AccessChange {
-                    effect: match new.openness().cmp(&old.openness()) {
+                    effect: match new.access_rank().cmp(&old.access_rank()) {
                         Ordering::Less => AccessEffect::Loses,
                         Ordering::Greater => AccessEffect::Gains,
                         Ordering::Equal => AccessEffect::Changes,
@@ -475,7 +475,7 @@ impl SiteComparison {
             responses: self
                 .responses
                 .into_iter()
-                .map(|(lines, found)| ResponseChange { lines, found })
+                .map(|(lines, found)| PageHeaderChange { lines, found })
                 .collect(),
             settings,
             notes: self.notes,

@@ -1,6 +1,7 @@
-//! [`group_crawlers`] puts crawlers into classes for `crawlgate diff`: the old site treats all
-//! crawlers of a class alike, and so does the new site. So a URL is compared once for each
-//! [`CrawlerClass`], not once for each crawler.
+//! Groups crawlers for `crawlgate diff`, which compares the rules of a site before and after a
+//! change. Two crawlers are in the same [`CrawlerClass`] if the old rules treat them alike and the
+//! new rules do, too. So `diff` compares a URL once for each class, not once for each crawler.
+//! [`group_crawlers`] makes the classes.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;

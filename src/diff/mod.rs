@@ -67,6 +67,16 @@ pub enum ComparisonBasis {
     Log,
 }
 
+impl Difference {
+    /// Whether a log was compared, and no crawler gains access. That does not show that nothing
+    /// opens: crawlers that obey never request what is closed to them.
+    fn may_hide_gains(&self) -> bool {
+        let mut changes = self.sites.iter().flat_map(|site| &site.access);
+        self.basis == ComparisonBasis::Log
+            && !changes.any(|change| change.effect == AccessEffect::Gains)
+    }
+}
+
 /// The differences on some hosts.
 #[derive(Serialize)]
 pub struct SiteDifference {
@@ -84,7 +94,7 @@ pub struct SiteDifference {
     /// Verdicts and answers that change.
     pub access: Vec<AccessChange>,
     /// Tags and signals that change.
-    pub responses: Vec<ResponseChange>,
+    pub responses: Vec<PageHeaderChange>,
     /// Settings that change.
     pub settings: Vec<SettingChange>,
     /// Parts that could not be compared completely.
@@ -178,7 +188,7 @@ pub struct CrawlerTreatment {
 impl CrawlerTreatment {
     /// How far a request gets: 0 if it is blocked, slowed down, paused or asked for a licence; 1 if
     /// it passes although it is disallowed; 2 otherwise.
-    fn openness(&self) -> u8 {
+    fn access_rank(&self) -> u8 {
         let is_answered = ["block", "slow", "license", "pause"]
             .iter()
             .any(|action| self.action.starts_with(action));
@@ -192,7 +202,7 @@ impl CrawlerTreatment {
 
 /// Changed header lines of pages.
 #[derive(Serialize)]
-pub struct ResponseChange {
+pub struct PageHeaderChange {
     /// The lines.
     #[serde(flatten)]
     pub lines: HeaderChange,

@@ -7,7 +7,7 @@ use crate::policy::SiteEntry;
 use std::collections::BTreeSet;
 
 /// An old and a new site of the same hosts; one of them may be missing.
-pub struct MatchedSites {
+pub struct SitePair {
     /// The hosts, as policies write them.
     pub hosts: Vec<String>,
     /// The indexes of the old and the new site in their snapshots.
@@ -19,7 +19,7 @@ const EVERY_OTHER_HOST: &str = "all hosts that no other policy names";
 /// All pairs, sorted by host. Hosts with the same two sites are in one pair. Two single files with
 /// one site each are one pair, with the hosts of the new one if it names any, else of the old one. A
 /// single file that names no hosts is compared on the hosts of the other side, if that has any.
-pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<MatchedSites> {
+pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<SitePair> {
     if let [([old], true), ([new], true)] =
         sides.map(|side| (side.snapshot.sites(), side.is_one_file))
     {
@@ -28,7 +28,7 @@ pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<MatchedSites> {
         } else {
             new
         });
-        return vec![MatchedSites {
+        return vec![SitePair {
             hosts,
             sites: [Some(0); 2],
         }];
@@ -44,7 +44,7 @@ pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<MatchedSites> {
     if hosts.len() > 1 && of_all_hosts.all(|side| side.is_one_file) {
         hosts.remove(EVERY_OTHER_HOST);
     }
-    let mut pairs: Vec<MatchedSites> = Vec::new();
+    let mut pairs: Vec<SitePair> = Vec::new();
     for host in hosts {
         // A host that the pattern matches.
         let example = match host.strip_prefix("*.") {
@@ -55,7 +55,7 @@ pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<MatchedSites> {
         let sites = sides.map(|side| side.snapshot.site_for_host(example.as_bytes()));
         match pairs.iter_mut().find(|known| known.sites == sites) {
             Some(known) => known.hosts.push(host),
-            None => pairs.push(MatchedSites {
+            None => pairs.push(SitePair {
                 hosts: vec![host],
                 sites,
             }),

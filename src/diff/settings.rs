@@ -20,7 +20,7 @@ pub fn changed_settings(sites: [&Site; 2], classes: &[CrawlerClass]) -> Vec<Sett
     for class in classes {
         let texts = std::array::from_fn(|side| {
             let rules = &class.rules[side];
-            CrawlerSettings {
+            CrawlerSettingsText {
                 rules,
                 site: sites[side],
                 unverified: rules.unverified.into(),
@@ -42,7 +42,7 @@ pub fn changed_settings(sites: [&Site; 2], classes: &[CrawlerClass]) -> Vec<Sett
     }
     let texts = sites.map(|site| {
         let origin_tags = site.origin_tags.into();
-        SiteSettings { site, origin_tags }.to_string()
+        SiteSettingsText { site, origin_tags }.to_string()
     });
     found.extend(changed_lines(texts, &[]));
     found
@@ -70,13 +70,13 @@ fn changed_lines(texts: [String; 2], crawlers: &[String]) -> Vec<SettingChange> 
 /// The settings of a site for one class of crawlers. The value of an answer is its status.
 #[derive(Template)]
 #[template(path = "crawler_settings.txt")]
-struct CrawlerSettings<'a> {
+struct CrawlerSettingsText<'a> {
     rules: &'a CrawlerRules,
     site: &'a Site,
     unverified: &'a str,
 }
 
-impl CrawlerSettings<'_> {
+impl CrawlerSettingsText<'_> {
     fn status(&self, answer: u16) -> String {
         match self.site.answers.get(usize::from(answer)) {
             Some(answer) => answer.status.to_string(),
@@ -87,7 +87,7 @@ impl CrawlerSettings<'_> {
     /// The lines of its group other than rules, such as Content-Signal.
     fn group_lines(&self) -> String {
         let group = self.rules.binding.group();
-        let group = group.and_then(|group| self.site.document.groups.get(usize::from(group)));
+        let group = group.and_then(|group| self.site.document.groups.get(group));
         group.map_or_else(|| join_lines(&[]), |group| join_lines(&group.extensions))
     }
 }
@@ -95,7 +95,7 @@ impl CrawlerSettings<'_> {
 /// The settings for the site.
 #[derive(Template)]
 #[template(path = "site_settings.txt")]
-struct SiteSettings<'a> {
+struct SiteSettingsText<'a> {
     site: &'a Site,
     origin_tags: &'a str,
 }

@@ -1,8 +1,8 @@
 //! [`find_witness_urls`] makes URLs on which an old and a new site may differ, so that `crawlgate
 //! diff` can compare the sites without a list of URLs. Each path pattern in the rules gives some
-//! example URLs. If a pattern has other rules in the new site, it also gives URLs that a second
-//! pattern matches as well, because the longest matching pattern decides. The work is bounded, so a
-//! difference may be missed if there are very many patterns or wildcards.
+//! example URLs. If the old and the new site have different rules for a pattern, the module also
+//! makes URLs that match this and another pattern. For such a URL the longer pattern decides. The
+//! work is bounded, so a difference may be missed if there are very many patterns or wildcards.
 
 use crate::heads::example_extension;
 use crate::policy::{Policy, Site};

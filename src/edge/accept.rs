@@ -1,7 +1,7 @@
 //! [`AcceptService`] accepts client connections. It passes each connection to the
 //! [`ServeConnection`] of its listener. [`bind`] binds a listener before anything else starts. So a
-//! busy port is an error at once, and the real port is known if the settings say port 0. Pingora's
-//! own listeners, which this service replaces, try a busy port 30 times, a second apart.
+//! busy port is an error at once, and the real port is known if the settings say port 0. This
+//! service replaces Pingora's own listeners, which try a busy port 30 times, a second apart.
 
 use super::connection_counter::{ConnectionCounter, CountGuard};
 use super::stop_signals::StopSignals;
@@ -33,7 +33,7 @@ pub trait ServeConnection: Send + Sync + 'static {
     async fn serve(&self, socket: ClientSocket, stops: StopSignals);
 
     /// Called when a connection could not be accepted.
-    fn accept_failed(&self, error: &io::Error) {
+    fn log_accept_error(&self, error: &io::Error) {
         tracing::warn!(%error, "cannot accept a connection");
     }
 }
@@ -271,9 +271,9 @@ async fn accept(
                     counter.count(),
                 ));
             }
-            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) if is_single_connection_error(&error) => {}
             Err(error) => {
-                service.accept_failed(&error);
+                service.log_accept_error(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -298,7 +298,7 @@ async fn serve(
 
 /// Whether the error of an accept concerns one connection only, such as one whose client left
 /// before it was accepted. Then the next one can be accepted at once.
-fn concerns_one_connection(error: &io::Error) -> bool {
+fn is_single_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(
         error.kind(),

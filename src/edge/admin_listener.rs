@@ -1,7 +1,6 @@
-//! [`AdminListener`] serves the admin interface, a Pingora application that is not public. The
+//! [`AdminService`] serves the admin interface, a Pingora application that is not public. The
 //! connections of the admin interface have the same limits as those of the proxy, but are counted
-//! separately. That way a flood of connections to the proxy does not block the admin interface, nor
-//! the other way round.
+//! separately. So a flood of connections to the proxy does not block the admin interface.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::{ClientStream, MAX_LINGER_BYTES};
@@ -28,17 +27,17 @@ use tokio::time::timeout;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves a Pingora application over HTTP/1 in clear text.
-pub struct AdminListener {
+pub struct AdminService {
     app: Box<dyn PingoraApp>,
     limits: Limits,
     admission: Arc<AdmissionLimiter>,
 }
 
-impl AdminListener {
+impl AdminService {
     /// Serves `app` within `limits`.
-    pub fn new(app: impl HttpServerApp + Send + Sync + 'static, limits: Limits) -> AdminListener {
+    pub fn new(app: impl HttpServerApp + Send + Sync + 'static, limits: Limits) -> AdminService {
         let admission = AdmissionLimiter::new(limits.connections, limits.connections_per_address);
-        AdminListener {
+        AdminService {
             app: Box::new(Arc::new(app)),
             limits,
             admission,
@@ -47,7 +46,7 @@ impl AdminListener {
 }
 
 #[async_trait]
-impl ServeConnection for AdminListener {
+impl ServeConnection for AdminService {
     /// Serves a connection. Beyond the limits, a TCP client gets a 503, and a Unix socket is
     /// closed.
     async fn serve(&self, socket: ClientSocket, stops: StopSignals) {
@@ -76,7 +75,7 @@ impl ServeConnection for AdminListener {
     }
 }
 
-impl AdminListener {
+impl AdminService {
     /// Has the application answer one request after the other. The connection ends when the client
     /// leaves, at a stop, after a malformed head, after `REQUEST_TIMEOUT`, or when the application
     /// does not return it.

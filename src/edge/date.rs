@@ -1,5 +1,5 @@
-//! The value of the Date header field. Each thread formats it once a second, as bytes
-//! ([`with_date`]) and as a [`HeaderValue`] ([`date_value`]).
+//! The value of the Date header field, as bytes ([`with_date`]) and as a [`HeaderValue`]
+//! ([`date_value`]). Each thread caches the value, and formats it again at most once per second.
 
 use http::HeaderValue;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
-//! [`Listener`]: one network listener of the proxy, or of the decision service (which tells other
-//! proxies whether a request may pass). For each client connection it first checks the limits, then
-//! reads the header of the PROXY protocol, then does the TLS handshake, and then serves HTTP/1 or
-//! HTTP/2.
+//! [`ListenerService`]: one network listener of the proxy, or of the decision service (which tells
+//! other proxies whether a request may pass). For each client connection it first checks the
+//! limits, then reads the header of the PROXY protocol, then does the TLS handshake, and then
+//! serves HTTP/1 or HTTP/2.
 
 use super::accept::{ClientSocket, ServeConnection};
 use super::client_stream::ClientStream;
@@ -27,7 +27,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 /// One listener, with its own settings.
-pub struct Listener {
+pub struct ListenerService {
     /// What it shares with other listeners.
     pub edge: Arc<EdgeContext>,
     /// `None` for clear text.
@@ -41,7 +41,7 @@ pub struct Listener {
 }
 
 #[async_trait]
-impl ServeConnection for Listener {
+impl ServeConnection for ListenerService {
     async fn serve(&self, socket: ClientSocket, stops: StopSignals) {
         match socket {
             ClientSocket::Tcp(stream, peer) => self.serve_tcp(stream, peer, stops).await,
@@ -49,12 +49,12 @@ impl ServeConnection for Listener {
         }
     }
 
-    fn accept_failed(&self, error: &io::Error) {
+    fn log_accept_error(&self, error: &io::Error) {
         self.edge.close_log.record(CloseReason::Accept, None, error);
     }
 }
 
-impl Listener {
+impl ListenerService {
     /// Serves a TCP connection to its end. The client is the one that the PROXY header names, else
     /// `peer`. A trusted proxy is not limited by `connections_per_address`.
     async fn serve_tcp(&self, mut stream: TcpStream, peer: SocketAddr, stops: StopSignals) {

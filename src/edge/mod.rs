@@ -1,5 +1,6 @@
 //! Serves client connections: limits, PROXY protocol, TLS, HTTP/1 and HTTP/2. [`AcceptService`]
-//! accepts connections, [`Listener`] serves them, and [`EdgeContext`] has what listeners share.
+//! accepts connections, [`ListenerService`] serves them, and [`EdgeContext`] has what listeners
+//! share.
 //!
 //! `http1_head` and `http2` read request heads, and the module `requests` decides what happens. If
 //! a request may pass, the [`Forwarder`] sends it to the origin; Pingora's proxy sends the few
@@ -33,11 +34,11 @@ mod transport;
 mod worker_health;
 
 pub use accept::{AcceptService, BoundListener, ServeConnection, ServedListeners, bind};
-pub use admin_listener::AdminListener;
+pub use admin_listener::AdminService;
 pub use connection_counter::ConnectionCounter;
 pub use context::EdgeContext;
 pub use forwarder::Forwarder;
-pub use listener::Listener;
+pub use listener::ListenerService;
 pub use stop_signals::StopSender;
 pub use tls::{ACME_ALPN, AcmeCertificates, CertificateStore, ListenerTls, TlsError, dns_names};
 pub use worker_health::WorkerHealth;
@@ -46,6 +47,6 @@ pub use {
     body_decoder::ChunkedDecoder,
     forwarder::{ResponseFraming, ResponseReader, parse_response_head, read_trailers},
     head_scanner::HeadScanner,
-    http1_head::{Http1Request, MAX_FIELDS},
+    http1_head::{Http1RequestHead, MAX_FIELDS},
     proxy_protocol::{parse_v1, parse_v2},
 };

@@ -1,7 +1,7 @@
 //! Functions with which HTTP/1 and HTTP/2 send the responses that crawlgate makes itself (such as
-//! robots.txt or a 403). [`reserve_space`] reserves buffer space for a response that waits for its
-//! client. [`record_answer`] records in logs and metrics how much of the response was sent.
-//! [`bare_rejection`] makes an error response for a request that could not be read.
+//! robots.txt or a 403). [`reserve_space`] reserves buffer space for a response that has to wait
+//! until its client reads. [`record_answer`] records in logs and metrics how much of the response
+//! was sent. [`bare_rejection`] makes an error response for a request that could not be read.
 
 use crate::answers::{Answer, AnswerField, Rejection, RequestToAnswer, rejection_answer};
 use crate::requests::{OutgoingAnswer, ResponseEnd, ResponseOutcome};

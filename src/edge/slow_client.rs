@@ -1,9 +1,11 @@
-//! [`SlowClientTimer`] measures how long a forwarded request waits for its client, so that slow
-//! clients do not keep visitors from an origin. The setting `connections` limits how many requests
-//! an origin handles at once. When this limit is reached, new requests queue. If visitors are in
-//! the queue, a request that has waited too long for its slow client no longer counts towards the
-//! limit, so that the next visitor is served. The slow request goes on. But if too many requests
-//! already go on uncounted, crawlgate ends the slow request.
+//! [`PlaceReleaseTimer`] keeps slow clients from using up the limit on requests that an origin
+//! handles at once (setting `connections`). Requests beyond this limit wait in a queue.
+//!
+//! The timer measures how long a forwarded request waits for its client to send or to read. If the
+//! wait gets too long and visitors (not crawlers) are in the queue, the slow request stops counting
+//! towards the limit. crawlgate still forwards the slow request, and now also the next request in
+//! the queue. Only a certain number of requests may go on uncounted. When that number is reached,
+//! crawlgate ends further slow requests instead.
 
 use crate::upstreams::ReleasablePlace;
 use std::time::Duration;
@@ -16,13 +18,13 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long one request has waited for its client.
 #[derive(Debug, Default)]
-pub struct SlowClientTimer {
+pub struct PlaceReleaseTimer {
     earlier_waits: Duration,
     /// When the present wait began.
     wait_began: Option<Instant>,
 }
 
-impl SlowClientTimer {
+impl PlaceReleaseTimer {
     /// Ends the present wait, if there is one, and adds its time.
     pub fn end_wait(&mut self) {
         if let Some(began) = self.wait_began.take() {

@@ -1,17 +1,19 @@
 //! [`build_case`] makes a case: one file for a third party, with what the evidence logs say about
 //! one crawler on one site in a span of time. The entries of a log form hash chains: each entry has
 //! the hash of the entry before it, so a missing entry is noticed. A case has an unbroken range of
-//! three chains: what the crawler did, which robots.txt the site published, and what happened to
-//! the log itself.
+//! each of three chains: what the crawler did, which robots.txt the site published, and what
+//! happened to the log itself.
 //!
 //! Each instance of crawlgate has its own log. [`build_case`] reads the logs on this machine, and
-//! adds the logs in cases that other machines exported ([`read_exported_logs`]). To make a case, it
-//! may add a checkpoint (a signed summary of the log) to a log on this machine. The original log
-//! must have every checkpoint, so [`build_case`] must never work on a copy of a log.
+//! adds logs of other machines. [`read_exported_logs`] reads the logs of other machines from cases
+//! that were made there. [`build_case`] may add a checkpoint (a signed summary of the log) to a log
+//! on this machine. So it must never work on a copy of a log: the original log would lack this
+//! checkpoint.
 
 use super::canonical::canonical_line;
 use super::case_layout::{REPORT_FILE, SCRIPTS, join_logs};
 use super::database::ChainRange;
+use super::entry::parse_time;
 use super::{
     ArchiveError, CHAIN_FILES, CaseFiles, CaseFindings, CaseScope, ChainHead, ChainName,
     DatabaseError, DocumentRef, EvidenceDatabase, EvidenceEntry, Hash, HeadProof, LogKeys,
@@ -20,7 +22,7 @@ use super::{
 };
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The most entries of a case.
 const MAX_ENTRIES: u64 = 500_000;
@@ -34,6 +36,9 @@ pub enum CaseError {
     /// The log cannot be read.
     #[error("cannot read the evidence log: {0}")]
     Database(#[from] DatabaseError),
+    /// The log was not written in this time.
+    #[error("log {0} has no entries since {1}: it ends at {2}")]
+    NotCovered(String, String, String),
     /// The logs have no entries of the crawler in this time.
     #[error("the evidence log has nothing of {0}")]
     NoEntries(String),
@@ -59,20 +64,71 @@ pub enum CaseError {
     Mismatch(String),
 }
 
+/// Shortens a span to the time between the first entry of the log, or the time before which it
+/// deleted entries, and its last transaction. A log that is full or was stopped lacks all later entries.
+/// Returns also the time of the last entry about a gap that began before the end, or the end.
+///
+/// # Errors
+/// The log cannot be read, or covers nothing of the span.
+fn covered_span(
+    database: &EvidenceDatabase,
+    scope: &CaseScope,
+) -> Result<(CaseScope, SystemTime), CaseError> {
+    let state = database.state()?.ok_or(DatabaseError::NoLog)?;
+    let mut span = scope.clone();
+    if let Some(end) = parse_time(&state.complete_until) {
+        // The end of a span is exclusive.
+        span.to = span.to.min(end + Duration::from_millis(1));
+    }
+    let to = format_time(span.to);
+    let mut gap_recorded = span.to;
+    if let Some(chain) = database.chain(&ChainName::of_log())? {
+        let all = ChainRange {
+            id: chain.id,
+            numbers: chain.first_number..chain.head.entries,
+        };
+        database.for_each_line(&all, |line| {
+            let Some(entry) = EvidenceEntry::parse(line) else {
+                return;
+            };
+            let first = (entry.number == 0).then_some(entry.time.as_str());
+            let begin = entry.data_text("before").or(first).and_then(parse_time);
+            // The last entry of each chain stays, whatever its age.
+            if let Some(begin) = begin.filter(|begin| *begin < span.to) {
+                span.from = span.from.max(begin);
+            }
+            if entry.time >= to
+                && entry
+                    .data_text("from")
+                    .is_some_and(|from| from < to.as_str())
+            {
+                gap_recorded = parse_time(&entry.time).unwrap_or(gap_recorded);
+            }
+        })?;
+    }
+    if span.from < span.to {
+        return Ok((span, gap_recorded));
+    }
+    let from = format_time(span.from);
+    Err(CaseError::NotCovered(state.id, from, to))
+}
+
 /// The files of one log for a case, without report and manifest, and whether the log has an entry of
 /// the crawler in this time. Makes a checkpoint unless there is one after the end of the span. If
 /// the log deleted the beginning of the span, the checkpoints go up to now: the entry about the
-/// deletion is later than the span.
+/// deletion is later than the span. They also include the entry about a gap that the span ends in.
 fn export_log(
     log: &mut OpenEvidenceLog,
     scope: &CaseScope,
     now: SystemTime,
 ) -> Result<(CaseFiles, bool), CaseError> {
     let names = CaseScope::chain_names(&scope.site, &scope.crawler);
+    let (scope, gap_recorded) = covered_span(&log.database, scope)?;
+    let scope = &scope;
     let to = if is_beginning_deleted(&log.database, scope, &names)? {
-        now.max(scope.to)
+        now.max(gap_recorded)
     } else {
-        scope.to
+        gap_recorded
     };
     let extended = CaseScope {
         to,

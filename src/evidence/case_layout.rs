@@ -1,7 +1,7 @@
 //! Names the files in a case (an excerpt of evidence logs for a third party, as one archive). If a
-//! case has one log, the files of the log are at the top of the archive. If it has several, the
-//! files of each log are in a directory of their own (`logs/1/`, `logs/2/` and so on), and a common
-//! report is at the top. [`join_logs`] makes this layout, and [`read_logs`] reads it.
+//! case has one log, the files of the log are at the top of the archive. If a case has several
+//! logs, each log has a directory (`logs/1/`, `logs/2/` and so on), and a common report is at the
+//! top. [`join_logs`] makes this layout, and [`read_logs`] reads it.
 
 use super::{CaseFiles, tar};
 use std::collections::BTreeMap;

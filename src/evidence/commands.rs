@@ -1,6 +1,6 @@
 //! Commands on the evidence log: [`rotate_key`] replaces the signing key,
 //! [`delete_personal_values`] deletes values such as addresses of clients, and [`log_status`] shows
-//! the state. They also work while a running crawlgate writes to the log.
+//! the state. The commands also work while a running crawlgate writes to the log.
 
 use super::{
     DatabaseError, NoteKeyError, OpenEvidenceLog, VerifyKey, format_time, read_signing_key,

@@ -1,7 +1,7 @@
 //! [`LogKeys`]: the public keys of one evidence log, in the order in which they were used. When a
-//! new key replaces an old one, both keys sign a note about the change. The note says which
-//! checkpoint (signed summary of the log) is the first that the new key signs. So whoever trusts
-//! one of the keys can verify all others.
+//! new key replaces an old one, both keys sign a note about the change. The note names the first
+//! checkpoint (signed summary of the log) that the new key signs. So whoever trusts one of the keys
+//! can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
 use crate::finding::Finding;

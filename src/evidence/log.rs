@@ -7,7 +7,7 @@
 
 use super::opening::open_for_writing;
 use super::writer::LogWriter;
-use super::{ChainName, DatabaseError, NewEntry, OpenError, WriterState};
+use super::{ChainName, DatabaseError, EvidenceWriterShared, NewEntry, OpenError};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::settings::{AddressDetail, EvidenceSettings};
@@ -21,12 +21,12 @@ use std::time::SystemTime;
 
 /// A handle to the evidence log. Cheap to clone. The default keeps nothing.
 #[derive(Clone, Default)]
-pub struct EvidenceRecorder(Arc<RecorderState>);
+pub struct EvidenceRecorder(Arc<EvidenceRecorderInner>);
 
 /// The default is a disabled recorder.
 #[derive(Default)]
-struct RecorderState {
-    shared: Arc<WriterState>,
+struct EvidenceRecorderInner {
+    shared: Arc<EvidenceWriterShared>,
     /// How much of a client's address is kept; `None` if the recorder is disabled.
     addresses: Option<AddressDetail>,
     /// The directory and the settings of the log; `None` if it could not be opened.
@@ -46,14 +46,14 @@ impl EvidenceRecorder {
         settings: &EvidenceSettings,
         addresses: AddressDetail,
     ) -> EvidenceRecorder {
-        let shared = Arc::<WriterState>::default();
+        let shared = Arc::<EvidenceWriterShared>::default();
         let thread = start_writer(directory, &shared, settings)
             .map_err(|why| shared.record_failure(0, &why))
             .ok();
         let location = thread
             .as_ref()
             .map(|_| (directory.to_owned(), settings.clone()));
-        EvidenceRecorder(Arc::new(RecorderState {
+        EvidenceRecorder(Arc::new(EvidenceRecorderInner {
             shared,
             addresses: Some(addresses),
             location,
@@ -88,7 +88,7 @@ impl EvidenceRecorder {
         if !self.is_enabled() {
             return;
         }
-        let RecorderState {
+        let EvidenceRecorderInner {
             shared, location, ..
         } = &*self.0;
         let second = now
@@ -193,7 +193,7 @@ enum StartLogError {
 /// writer thread.
 fn start_writer(
     directory: &Path,
-    shared: &Arc<WriterState>,
+    shared: &Arc<EvidenceWriterShared>,
     settings: &EvidenceSettings,
 ) -> Result<WriterThread, StartLogError> {
     let mut log = open_for_writing(directory, SystemTime::now())?;

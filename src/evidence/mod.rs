@@ -1,8 +1,8 @@
 //! The evidence log: what a site published, and what crawlers did there, in a form that a third
 //! party can check. The entries form hash chains, in which each entry has the hash of the entry
-//! before it. There is a chain for each crawler on a site, one for the robots.txt files that a site
-//! published, and one for the log itself. A checkpoint is a signed summary of all chains. A case is
-//! an excerpt of the log as one file, for a third party.
+//! before it. There are chains for each crawler on a site, for the robots.txt files of each site,
+//! and for the log itself. A checkpoint is a signed summary of all chains. A case is an excerpt of
+//! the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
 //! - Writing: `sink` makes entries about requests, and `publications` about what sites publish. The
@@ -69,7 +69,7 @@ pub use log::EvidenceRecorder;
 pub use note::{NoteKeyError, SigningKey, VerifyKey};
 use opening::read_signing_key;
 pub use opening::{OpenError, OpenEvidenceLog, open_existing};
-use queue::{EntryBatch, WriterState};
+use queue::{EntryBatch, EvidenceWriterShared};
 pub use scope::CaseScope;
 use tar::{CaseFiles, file_text};
 #[cfg(feature = "internals")]

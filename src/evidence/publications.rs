@@ -1,5 +1,5 @@
-//! [`EvidenceRecorder::follow_publications`] watches the robots.txt that each site publishes, and
-//! writes it to the evidence log: once at the start, and at each change.
+//! [`EvidenceRecorder::subscribe_to_publications`] watches the robots.txt that each site publishes,
+//! and writes it to the evidence log: once at the start, and at each change.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::locks::lock;
@@ -58,7 +58,7 @@ struct PublicationRecorder {
 impl EvidenceRecorder {
     /// Records what these sites publish from now on, beginning with the present publications, if
     /// evidence is enabled. Exports the counters of the log. Call it once.
-    pub fn follow_publications(&self, sites: &SiteManager, metrics: &Metrics) {
+    pub fn subscribe_to_publications(&self, sites: &SiteManager, metrics: &Metrics) {
         for counter in self.counters() {
             metrics.register_counter(counter);
         }

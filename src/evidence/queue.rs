@@ -1,7 +1,7 @@
 //! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
-//! second. After these it still admits the first entry about each crawler on each site in that
-//! second. It drops all further entries, and counts them. [`WriterState`] is what the writing
-//! thread shares with other threads: the queue, counters and problems.
+//! second. In the rest of that second, it admits only the first entry about each crawler on each
+//! site. It drops and counts all other entries. [`EvidenceWriterShared`] is what the writing thread
+//! shares with other threads: the queue, counters and problems.
 
 use super::{ChainName, NewEntry};
 use crate::locks::lock;
@@ -82,7 +82,7 @@ impl EntryQueue {
 }
 
 /// The queue, counters and problems of the log.
-pub struct WriterState {
+pub struct EvidenceWriterShared {
     pub queue: Mutex<EntryQueue>,
     /// Why entries are being lost.
     pub problem: Mutex<Option<String>>,
@@ -94,9 +94,9 @@ pub struct WriterState {
     pub lost: IntCounter,
 }
 
-impl Default for WriterState {
-    fn default() -> WriterState {
-        WriterState {
+impl Default for EvidenceWriterShared {
+    fn default() -> EvidenceWriterShared {
+        EvidenceWriterShared {
             queue: Mutex::default(),
             problem: Mutex::default(),
             timestamp_problem: Mutex::default(),
@@ -112,7 +112,7 @@ impl Default for WriterState {
     }
 }
 
-impl WriterState {
+impl EvidenceWriterShared {
     /// Counts entries as written, and clears the problem.
     pub fn record_written(&self, entries: u64) {
         self.entries.inc_by(entries);

@@ -55,7 +55,7 @@ const ALWAYS_UNKNOWN: [&str; 7] = [
 
 /// The publications and served copies of all logs of a case: one instance may have served the
 /// robots.txt by which another one judged.
-pub struct CaseHistory {
+pub struct CaseRobotsEvidence {
     pub robots: RobotsFiles,
     /// When each file was first published in any log.
     published: BTreeMap<Hash, String>,
@@ -63,9 +63,9 @@ pub struct CaseHistory {
     served: Vec<(String, ServedRobotsTxt)>,
 }
 
-impl CaseHistory {
+impl CaseRobotsEvidence {
     /// `robots` are the files of all logs.
-    pub fn new(robots: RobotsFiles, logs: &[CheckedLog]) -> CaseHistory {
+    pub fn new(robots: RobotsFiles, logs: &[CheckedLog]) -> CaseRobotsEvidence {
         let mut published = BTreeMap::<Hash, String>::new();
         let mut all_served = Vec::new();
         for log in logs {
@@ -84,7 +84,7 @@ impl CaseHistory {
             }));
         }
         all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
-        CaseHistory {
+        CaseRobotsEvidence {
             robots,
             published,
             served: all_served,
@@ -97,7 +97,7 @@ impl CaseHistory {
 pub fn add_log_findings(
     chains: &[Vec<EvidenceEntry>; 3],
     personal: &PersonalValues,
-    all: &CaseHistory,
+    all: &CaseRobotsEvidence,
     findings: &mut LogFindings,
 ) {
     let [of_crawler, of_site, of_log] = chains;
@@ -184,7 +184,7 @@ fn add_words_of_site(findings: &mut LogFindings) {
 }
 
 /// The files that requests with a declared history were judged by, and that no log published.
-fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseHistory) -> Vec<Hash> {
+fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseRobotsEvidence) -> Vec<Hash> {
     let declared: BTreeSet<Hash> = of_crawler
         .iter()
         .filter(|entry| entry.data_text("history") == Some("declared"))
@@ -221,7 +221,7 @@ fn served_file(entry: &EvidenceEntry, personal: &PersonalValues) -> ServedRobots
 fn add_request_finding(
     entry: &EvidenceEntry,
     personal: &PersonalValues,
-    all: &CaseHistory,
+    all: &CaseRobotsEvidence,
     findings: &mut LogFindings,
 ) {
     let time = entry.text_or_empty("arrived");
@@ -309,7 +309,7 @@ fn request_row(entry: &EvidenceEntry, personal: &PersonalValues) -> RecordRow {
 /// that crawlgate judged by (`counted`).
 fn earlier_version_remark(
     entry: &EvidenceEntry,
-    all: &CaseHistory,
+    all: &CaseRobotsEvidence,
     target: Option<&str>,
     counted: &[Hash],
 ) -> Option<String> {
@@ -337,7 +337,7 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
             format!("nothing was recorded from {from} until {until}: crawlgate was not running")
         }
         "crash" => format!(
-            "entries from {from} until {until} may be missing: crawlgate crashed, and did not run for a part of this time"
+            "entries from {from} until {until} may be missing: crawlgate crashed, or could not write the end of its log, and did not run for a part of this time"
         ),
         "upgrade" => format!(
             "entries from {from} until {until} may be missing: crawlgate was upgraded, and its former process may have been killed"
@@ -345,9 +345,15 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
         "too_many" => format!(
             "{entries} entries of this crawler were left out before {time}: too many came at once"
         ),
-        "not_written" => format!(
-            "{entries} entries of all crawlers were not written before {time}: the disk or the log was full"
-        ),
+        "not_written" => {
+            let from = match entry.data_text("from") {
+                Some(from) => format!("from {from} until"),
+                None => "before".to_owned(),
+            };
+            format!(
+                "missing entries of all crawlers {from} {time}: {entries}, because the disk or the log was full"
+            )
+        }
         "clock" => {
             let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);
             format!(

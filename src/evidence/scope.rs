@@ -1,9 +1,16 @@
-//! [`CaseScope`] says what a case (an excerpt of the evidence log, as one file) is about: one
-//! crawler on one site in a span of time. A case has three chains of log entries: about the crawler
-//! on the site, about the robots.txt files that the site published, and about the log itself.
-//! [`CaseScope::chain_names`] names the three chains. [`CaseScope::chain_starts`] says from which
-//! time on the case has their entries. The second and third chain start 32 days before the span,
-//! because a crawler may still use a robots.txt from that time.
+//! [`CaseScope`] says what a case is about: one crawler on one site in a span of time. A case is an
+//! excerpt of the evidence log, as one file.
+//!
+//! The entries of a case come from three chains of the log. One chain is about the crawler on the
+//! site, one about the robots.txt files of the site, and one about the log itself, such as
+//! interruptions. Each is a hash chain: every entry has the hash of the entry before it.
+//! [`CaseScope::chain_names`] names the chains.
+//!
+//! [`CaseScope::chain_starts`] says from which time on the entries of each chain are in the case.
+//! Entries about the crawler are in it from the start of the span. Entries about the robots.txt
+//! files are in it from 32 days earlier, because during the span the crawler may still use a
+//! robots.txt of those 32 days. Entries about the log are in it from the same earlier time, so that
+//! interruptions in those days show, too.
 
 use super::{ChainName, format_time};
 use std::time::{Duration, SystemTime};

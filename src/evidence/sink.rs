@@ -230,7 +230,7 @@ impl Sink for EvidenceSink {
         let is_evidence = if decision.robots_txt {
             record.response.is_copy && decision.claim != Claim::Visitor
         } else {
-            decision.is_event()
+            decision.is_logged_event()
         };
         if !is_evidence {
             return;

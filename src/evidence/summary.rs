@@ -8,6 +8,7 @@ use crate::printable::join;
 use crate::record::{NO_CRAWLER, RecordField};
 use crate::report::{crawler_name, is_unprovable_label};
 use std::collections::BTreeSet;
+use strum::VariantArray;
 
 /// More hosts or rules are only counted.
 const MAX_NAMED: usize = 3;
@@ -15,7 +16,7 @@ const MAX_NAMED: usize = 3;
 const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS names or keys: compare it with what the operator publishes.";
 
 /// How sure the case is that the client of a request was the crawler.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, VariantArray)]
 pub enum IdentityAssurance {
     /// The case has a proof that it was.
     Proven,
@@ -44,6 +45,22 @@ impl IdentityAssurance {
             ("impostor", true) => IdentityAssurance::Impostor,
             ("impostor", false) => IdentityAssurance::AssertedImpostor,
             _ => IdentityAssurance::Claimed,
+        }
+    }
+
+    /// The clients of this identity as the subject of a sentence. `source` is who alone says it.
+    fn subject(self, crawler: &str, source: &str) -> String {
+        let name = crawler_name(crawler);
+        match self {
+            IdentityAssurance::Proven => name.to_owned(),
+            IdentityAssurance::Asserted => format!("{name} (by {source} alone)"),
+            IdentityAssurance::Claimed => {
+                clients_text(crawler).replacen("clients", "unverified clients", 1)
+            }
+            IdentityAssurance::Impostor => format!("clients that only pretended to be {name}"),
+            IdentityAssurance::AssertedImpostor => {
+                format!("clients that only pretended to be {name} (by {source} alone)")
+            }
         }
     }
 }
@@ -124,79 +141,84 @@ fn what_happened(case: &CaseFindings) -> String {
     let Some(first) = case.logs.first() else {
         return String::new();
     };
-    let clients = clients_text(&first.crawler);
     let hosts = hosts_text(case);
-    let requests: Vec<&RequestFinding> = case.logs.iter().flat_map(|log| &log.requests).collect();
-    let mut times: Vec<String> = requests.iter().map(|one| format_time(&one.time)).collect();
-    times.sort_unstable();
-    let (Some(begin), Some(end)) = (times.first(), times.last()) else {
+    if case.logs.iter().all(|log| log.requests.is_empty()) {
         return format!(
-            "From {} until {} the log has no request by {clients} against the rules of {hosts}.",
+            "From {} until {} the log has no request by {} against the rules of {hosts}.",
             format_time(&first.from),
-            format_time(&first.to)
+            format_time(&first.to),
+            clients_text(&first.crawler)
         );
-    };
-    let when = if begin == end {
-        format!("At {begin}")
-    } else {
-        format!("From {begin} until {end}")
-    };
-    let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
-    let mut more = rules_text(&disallowed);
-    let pretended = format!(
-        "came from clients that only pretended to be {}",
-        crawler_name(&first.crawler)
-    );
-    let mut separator = ", of which";
-    for (field, value, what) in [
-        (RecordField::Identity, "impostor", pretended.as_str()),
-        (
-            RecordField::Kind,
-            "unproven",
-            "may have followed an older robots.txt",
-        ),
-    ] {
-        let count = disallowed
-            .iter()
-            .filter(|one| one.field_text_or_empty(field) == value)
-            .count();
-        if count > 0 {
-            more += &format!("{separator} {} {what}", thousands(count));
-            separator = " and";
+    }
+    let mut sentences = Vec::new();
+    for basis in IdentityAssurance::VARIANTS {
+        let logs = case.logs.iter();
+        let requests: Vec<_> = logs.flat_map(|log| requests_with(log, *basis)).collect();
+        if !requests.is_empty() {
+            let subject = basis.subject(&first.crawler, site_source(&requests));
+            sentences.push(requests_sentences(&requests, &subject, &hosts));
         }
     }
+    join(sentences, " ")
+}
+
+/// What clients of one identity (`subject`) sent, a sentence for each fact.
+fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) -> String {
+    let mut times: Vec<String> = requests.iter().map(|one| format_time(&one.time)).collect();
+    times.sort_unstable();
+    times.dedup();
+    let when = match times.as_slice() {
+        [begin, .., end] => format!("From {begin} until {end}"),
+        times => format!("At {}", times.concat()),
+    };
+    let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
     let unlicensed = requests.iter().filter(|one| one.lacks_license()).count();
     let others = requests.len() - disallowed.len() - unlicensed;
-    if others > 0 {
-        more += &format!(
-            ", and {} that its policy does not allow",
-            plural_thousands(others, "other request")
-        );
+    let disallows = format!(
+        "that the robots.txt of {hosts} disallows{}",
+        rules_text(&disallowed)
+    );
+    let lacks = format!("to {hosts} without the licence that the site's policy asks for");
+    let mut sentences = Vec::new();
+    for (count, what) in [
+        (disallowed.len(), disallows.as_str()),
+        (unlicensed, &lacks),
+        (others, "that the site's policy does not allow"),
+    ] {
+        if count > 0 {
+            let begin = match sentences.len() {
+                0 => format!("{when}, {subject} sent"),
+                _ => "The same clients also sent".to_owned(),
+            };
+            let count = plural_thousands(count, "request");
+            sentences.push(format!("{begin} {count} {what}."));
+        }
+    }
+    let older = disallowed
+        .iter()
+        .filter(|one| one.field_text_or_empty(RecordField::Kind) == "unproven")
+        .count();
+    if older > 0 {
+        let older = thousands(older);
+        sentences.push(format!(
+            "Of the requests that robots.txt disallows, {older} may have followed an older robots.txt."
+        ));
     }
     let observed = requests
         .iter()
         .filter(|one| one.field_text(RecordField::Would).is_some())
         .count();
-    let mut what = Vec::new();
-    if unlicensed < requests.len() {
-        what.push(format!(
-            "{} that the robots.txt of {hosts} disallows{more}",
-            plural_thousands(disallowed.len(), "request")
+    sentences.push(format!(
+        "The site refused {} of these requests.",
+        thousands(requests.len() - observed)
+    ));
+    if observed > 0 {
+        let more = thousands(observed);
+        sentences.push(format!(
+            "Under enforcement it would have refused {more} more."
         ));
     }
-    if unlicensed > 0 {
-        what.push(format!(
-            "{} to {hosts} without the licence that the site's policy asks for",
-            plural_thousands(unlicensed, "request")
-        ));
-    }
-    let sentences = format!(
-        "{when}, {clients} sent {}. The site refused {} of these requests. Under enforcement it would have refused {} more.",
-        join(what, ", and "),
-        thousands(requests.len() - observed),
-        thousands(observed)
-    );
-    sentences + &served_sentence(&requests)
+    join(sentences, " ") + &served_sentence(requests)
 }
 
 /// How many of the requests against the policy came from a client that had been served robots.txt;
@@ -243,17 +265,11 @@ fn identity_sentences(case: &CaseFindings) -> String {
     let mut sentences = Vec::new();
     let first = case.logs.first();
     let name = first.map_or("", |log| crawler_name(&log.crawler));
-    for basis in [
-        IdentityAssurance::Proven,
-        IdentityAssurance::Asserted,
-        IdentityAssurance::Claimed,
-        IdentityAssurance::Impostor,
-        IdentityAssurance::AssertedImpostor,
-    ] {
+    for basis in IdentityAssurance::VARIANTS {
         let requests: Vec<_> = case
             .logs
             .iter()
-            .flat_map(|log| requests_with(log, basis))
+            .flat_map(|log| requests_with(log, *basis))
             .collect();
         if requests.is_empty() {
             continue;
@@ -339,6 +355,7 @@ fn text(request: &RequestFinding, field: RecordField) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::ProofFinding;
     use crate::evidence::findings::CheckpointTimestamp;
     use crate::record::FieldValue;
 
@@ -389,22 +406,45 @@ mod tests {
         let [happened, identity, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
             "GPTBot",
-            "2 requests",
-            "of which 1 came from clients that only pretended",
-            " and 1 may have followed",
-            "1 other request ",
+            "clients that call themselves GPTBot sent 1 request that",
+            "disallows, 1 may have followed",
+            "1 request that the site's policy does not allow",
             "shop.example",
             "(Disallow: /cart/)",
-            "refused 2 of these",
+            "refused 1 of these",
             "refused 1 more",
-            "Of the 2 requests disallowed, 1 came from an address or network",
-            "2026-11-28 10:00:10 UTC",
+            "Of the 1 request disallowed, 1 came from an address or network",
+            "2026-11-28 10:00:11 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }
         assert!(identity.contains("2 requests"), "{identity}");
         assert!(of_site.contains("disallows 1 request "), "{of_site}");
+    }
+
+    #[test]
+    fn proven_crawler_is_first_and_apart_from_impostors() {
+        let mut log = log_findings(&["violation", "violation", "violation"]);
+        for (place, identity) in ["impostor", "unverified", "verified"].iter().enumerate() {
+            let value = FieldValue::from_string((*identity).to_owned());
+            let request = &mut log.requests[place];
+            request.request.push(RecordField::Identity, value);
+            request.proof_entry = (*identity == "verified").then_some(7);
+        }
+        log.proofs.push(ProofFinding {
+            number: 7,
+            is_complete: true,
+            ..ProofFinding::default()
+        });
+        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
+        let parts = [
+            "At 2026-11-28 10:00:12 UTC, GPTBot sent 1 request that",
+            "At 2026-11-28 10:00:11 UTC, unverified clients that call themselves GPTBot sent 1",
+            "At 2026-11-28 10:00:10 UTC, clients that only pretended to be GPTBot (by",
+        ];
+        let places = parts.map(|part| happened.find(part).unwrap_or_else(|| panic!("{happened}")));
+        assert!(places[0] == 0 && places.is_sorted(), "{happened}");
     }
 
     #[test]
@@ -416,7 +456,7 @@ mod tests {
         let [both, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
         for part in [
             "1 request that the robots.txt of shop.example disallows",
-            ", and 1 request to shop.example without the licence",
+            ". The same clients also sent 1 request to shop.example without the licence",
             "Of the 2 requests disallowed or without a licence, 2 came",
         ] {
             assert!(both.contains(part), "{part}: {both}");

@@ -6,12 +6,12 @@
 use super::database::{DATABASE_FILE, RunEnd};
 use super::proofs::WrittenProofs;
 use super::{
-    DatabaseError, EntryBatch, EvidenceDatabase, NewEntry, OpenEvidenceLog, SigningKey,
-    WriteTransaction, WriterState, format_time, read_signing_key,
+    DatabaseError, EntryBatch, EvidenceDatabase, EvidenceWriterShared, NewEntry, OpenEvidenceLog,
+    SigningKey, WriteTransaction, format_time, read_signing_key,
 };
 use crate::locks::lock;
 use crate::settings::EvidenceSettings;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl ClockReading {
 
 /// Writes one run of the log.
 pub struct LogWriter {
-    shared: Arc<WriterState>,
+    shared: Arc<EvidenceWriterShared>,
     database: EvidenceDatabase,
     key: SigningKey,
     file: PathBuf,
@@ -73,6 +73,8 @@ pub struct LogWriter {
     checkpoint_due: Option<Instant>,
     /// Entries that were dropped since the last transaction.
     lost: u64,
+    /// The time of the last transaction.
+    complete_until: String,
     proofs: WrittenProofs,
     /// Another process writes the log: this one only appends the entries of its last requests.
     is_handed_over: bool,
@@ -84,7 +86,7 @@ impl LogWriter {
     pub fn begin_run(
         mut log: OpenEvidenceLog,
         directory: &Path,
-        shared: Arc<WriterState>,
+        shared: Arc<EvidenceWriterShared>,
         settings: EvidenceSettings,
     ) -> Result<LogWriter, io::Error> {
         let begun = ClockReading::now();
@@ -122,6 +124,7 @@ impl LogWriter {
             unfinished_prune: None,
             checkpoint_due: None,
             lost: 0,
+            complete_until: now,
             proofs: WrittenProofs::default(),
             is_handed_over: false,
         })
@@ -146,7 +149,7 @@ impl LogWriter {
     }
 
     /// Writes the queue, and the end of the run if given; then deletes old entries. If writing fails,
-    /// requeues publications and drops the other entries.
+    /// requeues publications and drops the other entries. A full log still gets the end of the run.
     fn write_queue(&mut self, end: Option<RunEnd>) {
         let batch = lock(&self.shared.queue).drain();
         let written = batch.entries.len() as u64;
@@ -172,8 +175,22 @@ impl LogWriter {
                 let lost = written - lock(&self.shared.queue).requeue(publications);
                 self.lost += lost + left_out;
                 self.shared.record_failure(lost, &error);
+                if end.is_some() && matches!(error, WriteError::Full(_)) {
+                    self.write_end_into_full_log(end);
+                }
             }
         }
+    }
+
+    /// Writes publications, the number of dropped entries and the end of the run, whatever the size.
+    /// They need little space, and without them the next run would report a crash.
+    fn write_end_into_full_log(&mut self, end: Option<RunEnd>) {
+        let limit = std::mem::replace(&mut self.settings.size, u64::MAX);
+        let publications = lock(&self.shared.queue).drain();
+        if self.write_batch(publications, end).is_ok() {
+            self.lost = 0;
+        }
+        self.settings.size = limit;
     }
 
     /// Writes a batch in one transaction, with a step of the clock, a due checkpoint (once a day and
@@ -204,13 +221,15 @@ impl LogWriter {
             self.prune(clock, HOUR)?;
             return Err(WriteError::Full(bytes >> 20));
         }
-        let lost = self.lost;
+        let lost = (self.lost > 0).then(
+            || json!({"reason": "not_written", "entries": self.lost, "from": self.complete_until}),
+        );
+        let now = format_time(wall);
         let is_handed_over = self.is_handed_over;
         let key = &mut self.key;
         let proofs = &mut self.proofs;
         let directory = self.file.parent().unwrap_or(Path::new("."));
         self.database.write(|log| {
-            let now = format_time(wall);
             append_batch(log, batch, lost, step, proofs, &now)?;
             if is_handed_over {
                 return Ok(());
@@ -232,6 +251,7 @@ impl LogWriter {
             }
             log.set_complete_until(&now, end)
         })?;
+        self.complete_until = now;
         self.last_write = monotonic;
         if makes_checkpoint {
             self.checkpoint_due = monotonic.checked_add(DAY);
@@ -274,12 +294,12 @@ impl LogWriter {
     }
 }
 
-/// Appends gaps for a step of the clock (in milliseconds) and for lost entries, then the entries,
-/// each after its proof, and then a gap for each chain with dropped entries.
+/// Appends gaps for a step of the clock (in milliseconds) and for lost entries (`lost`), then the
+/// entries, each after its proof, and then a gap for each chain with dropped entries.
 fn append_batch(
     log: &WriteTransaction<'_>,
     batch: EntryBatch,
-    lost: u64,
+    lost: Option<Value>,
     step: Option<i64>,
     proofs: &mut WrittenProofs,
     now: &str,
@@ -288,8 +308,7 @@ fn append_batch(
         let gap = json!({"reason": "clock", "milliseconds": milliseconds});
         log.append_to_log_chain("gap", gap, now)?;
     }
-    if lost > 0 {
-        let gap = json!({"reason": "not_written", "entries": lost});
+    if let Some(gap) = lost {
         log.append_to_log_chain("gap", gap, now)?;
     }
     for (chain, mut record) in batch.entries {

@@ -14,7 +14,7 @@
 use super::SharedFact;
 use crate::facts::{
     AnyFact, ClientMark, ColumnValue, Fact, FactTable, MarkRelease, PauseEvent, PauseRecord,
-    ServedVersion, TableInfo, VersionBytes, find_table, value_from_json, value_to_json,
+    ServedVersion, SqlTableSchema, VersionBytes, find_table, value_from_json, value_to_json,
 };
 use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 const MAX_KEY_PART: usize = 256;
 /// The tables of events.
 const EVENT_TABLES: [&str; 4] = [
-    ServedVersion::INFO.name,
-    ClientMark::INFO.name,
-    MarkRelease::INFO.name,
-    PauseRecord::INFO.name,
+    ServedVersion::SCHEMA.name,
+    ClientMark::SCHEMA.name,
+    MarkRelease::SCHEMA.name,
+    PauseRecord::SCHEMA.name,
 ];
 
 /// The clocks of the store and of this instance at one moment. Converts times between them.
@@ -72,7 +72,7 @@ impl StoreClockOffset {
 /// Whether a key belongs to a fact of kind `T`.
 pub fn is_key_of<T: FactTable>(key: &str) -> bool {
     key.split_once('\n')
-        .is_some_and(|(table, _)| table == T::INFO.name)
+        .is_some_and(|(table, _)| table == T::SCHEMA.name)
 }
 
 /// The key of a fact of one writer.
@@ -167,8 +167,8 @@ pub fn decode_event(key: &str, at: Timestamp) -> Option<Fact> {
     if !table.values.is_empty() {
         values = serde_json::from_str(parts.pop()?).ok()?;
     }
-    if values.is_empty() && table.name == PauseRecord::INFO.name {
-        let ended = PauseRecord::for_plan(parts.first()?, "", PauseEvent::Switched, at);
+    if values.is_empty() && table.name == PauseRecord::SCHEMA.name {
+        let ended = PauseRecord::for_pause_event(parts.first()?, "", PauseEvent::Switched, at);
         return Some(Fact::removed(at, ended));
     }
     let fact = decode_columns(table, &parts, values, |seconds| {
@@ -179,7 +179,7 @@ pub fn decode_event(key: &str, at: Timestamp) -> Option<Fact> {
 
 /// A key of the store, split into its parts.
 struct StoreKeyParts<'a> {
-    table: &'static TableInfo,
+    table: &'static SqlTableSchema,
     writer: &'a str,
     /// The columns of the fact's key, and what follows them.
     parts: Vec<&'a str>,
@@ -200,7 +200,7 @@ impl<'a> StoreKeyParts<'a> {
 /// Builds a fact from the columns of its key (`parts`) and its other columns (`values`). `moment`
 /// converts moments.
 fn decode_columns(
-    table: &'static TableInfo,
+    table: &'static SqlTableSchema,
     parts: &[&str],
     values: Vec<Json>,
     moment: impl Fn(i64) -> Timestamp,

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const REPORT_SLACK: i64 = 60;
 
 #[derive(Clone, Debug)]
-struct KnownMember {
+struct ExchangeMember {
     member: Member,
     /// The log entry in which its run first appeared.
     first_entry: LogPosition,
@@ -26,7 +26,7 @@ struct KnownMember {
 
 /// The peers by their ids.
 #[derive(Clone, Debug, Default)]
-pub struct ExchangeMembers(BTreeMap<String, KnownMember>);
+pub struct ExchangeMembers(BTreeMap<String, ExchangeMember>);
 
 impl ExchangeMembers {
     /// Records the state of a peer, unless a newer state or a newer run of it is known. Returns
@@ -54,7 +54,7 @@ impl ExchangeMembers {
             _ => {
                 self.0.insert(
                     member.id.clone(),
-                    KnownMember {
+                    ExchangeMember {
                         member,
                         first_entry: position,
                     },
@@ -81,7 +81,7 @@ impl ExchangeMembers {
         self.0.iter().filter(|(id, _)| is_there(id)).all(
             |(
                 _,
-                KnownMember {
+                ExchangeMember {
                     member,
                     first_entry,
                 },
@@ -130,7 +130,7 @@ impl ExchangeMembers {
                 Some((run, AnyFact::Publication(publication))) => {
                     runs.entry(run).or_default().publications.push(publication);
                 }
-                Some((run, AnyFact::Tenure(tenure))) => {
+                Some((run, AnyFact::HostTenure(tenure))) => {
                     runs.entry(run).or_default().tenures.push(tenure);
                 }
                 _ => {}
@@ -142,7 +142,7 @@ impl ExchangeMembers {
                 continue;
             }
             if let Some(ended) = self.run_end(run, clocks, &standing) {
-                ended.close_records(&mut log);
+                ended.end_open_records(&mut log);
             }
             logs.push(PublicationLog::from_stored(
                 log.tenures,
@@ -165,7 +165,7 @@ impl ExchangeMembers {
         clocks: StoreClockOffset,
         standing: &impl Fn(&Member) -> MemberState,
     ) -> Option<RunEnd> {
-        let Some(KnownMember { member, .. }) = run
+        let Some(ExchangeMember { member, .. }) = run
             .split('.')
             .next()
             .and_then(|instance| self.0.get(instance))
@@ -215,7 +215,7 @@ struct RunEnd {
 impl RunEnd {
     /// Closes all open tenures and publications with one more change of the log. Those that were in
     /// force after the last report count as unreported until the end.
-    fn close_records(&self, log: &mut PublicationLog) {
+    fn end_open_records(&self, log: &mut PublicationLog) {
         let end = ChangePoint {
             number: next_change_number(&log.tenures, &log.publications),
             at: self.at,

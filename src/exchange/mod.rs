@@ -1,12 +1,12 @@
 //! The exchange of facts between several crawlgate instances in front of the same sites, such as
-//! which crawler fetched which robots.txt. Without the exchange, a crawler that fetched robots.txt
-//! from one instance could be judged wrongly by another.
+//! which crawler fetched which robots.txt. Without the exchange, a crawler could fetch robots.txt
+//! from one instance, and another instance could judge the crawler wrongly.
 //!
-//! [`Exchange`] writes the facts of this instance to a shared store, and reads those of its peers
-//! (the other instances). [`ExchangeThread`] calls it several times a second. [`ExchangeStore`] is
-//! the trait of the store, and `shared_store` implements it with Redis or Valkey. If several
-//! [`SharedFact`]s have the same key, the latest one counts, so facts may arrive in any order and
-//! more than once.
+//! [`Exchange`] writes the facts of this instance to a shared store, and reads the facts of its
+//! peers (the other instances). [`ExchangeThread`] calls it several times a second.
+//! [`ExchangeStore`] is the trait of the store, and `shared_store` implements it with Redis or
+//! Valkey. If several [`SharedFact`]s have the same key, the latest one counts, so facts may arrive
+//! in any order and more than once.
 
 pub mod codec;
 pub mod fact;
@@ -34,7 +34,8 @@ pub use fact::SharedFact;
 pub use instance::{Exchange, ExchangeTime, LocalFacts, PreviousMembership};
 pub use outbox::FactOutbox;
 pub use store::{
-    ExchangeStore, LogEntry, LogRead, StoreBatch, StoreDeadline, StoreError, StoreSets, WriteResult,
+    ExchangeStore, LogEntry, LogReadResult, StoreBatch, StoreContents, StoreDeadline, StoreError,
+    WriteResult,
 };
 pub use thread::{ExchangeOptions, ExchangeThread};
 

@@ -1,8 +1,8 @@
 //! [`OperatorCommands`] keeps the orders of operators, given at any of the crawlgate instances that
 //! share a store. An order pauses a site, ends the pause of a site, or releases the marked clients
 //! (those that broke the rules) in an IP network. Only the latest order for each site and for each
-//! network counts. If two orders have the same time, every instance keeps the one whose key in the
-//! store is greater. So all instances agree, whichever order they receive first.
+//! network counts. If two orders have the same time, every instance keeps the order with the
+//! greater key in the store. So all instances agree, whichever order they receive first.
 
 use super::SharedFact;
 use super::codec::{decode_event, encode_event};
@@ -19,11 +19,11 @@ const ROUNDING: i64 = 2;
 
 /// The latest order for each site and network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OperatorCommands(BTreeMap<FactKey, OperatorCommand>);
+pub struct OperatorCommands(BTreeMap<FactKey, OperatorCommandRef>);
 
 /// An order: its time, and its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct OperatorCommand {
+struct OperatorCommandRef {
     at: i64,
     key: String,
     /// The network of a release.
@@ -40,7 +40,7 @@ impl OperatorCommands {
             AnyFact::PauseRecord(_) => None,
             _ => return false,
         };
-        let new = OperatorCommand {
+        let new = OperatorCommandRef {
             at: shared.at,
             key: shared.key.clone(),
             released,

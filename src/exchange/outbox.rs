@@ -4,8 +4,8 @@
 //! it waits, the queue keeps only the latest change.
 //!
 //! The queue is bounded, and drops what does not fit. If it drops the fact that a crawler was
-//! served a robots.txt, it sets `has_lost`. Then other instances do not know of that robots.txt,
-//! and must not accuse the crawler.
+//! served a robots.txt, it sets `has_lost`. Then the other instances do not know of that
+//! robots.txt, and must not accuse the crawler of breaking rules.
 
 use crate::facts::{AnyFact, Fact, FactKey, FactSubscriber};
 use crate::locks::lock;

@@ -1,7 +1,8 @@
 //! [`OwnPublications`]: the publications of this instance since its start (which robots.txt a site
 //! served, and from when to when). It also keeps track of which publications are already in the
-//! store that several crawlgate instances share. The beginning of a publication is written to the
-//! store before the publication takes effect. The end is written after it has ended.
+//! store that several crawlgate instances share. The start of a publication is written to the store
+//! before the publication takes effect. The end of a publication is written after the publication
+//! has ended.
 //!
 //! Each record of a publication is in one of these states:
 //! - new: it was not written yet.
@@ -68,7 +69,7 @@ impl OwnPublications {
 
     /// Records that publications in force at `since` or later may have been served to any crawler
     /// until `now` without a report. Does nothing if `since` is `None`.
-    pub fn mark_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
+    pub fn record_unreported_publications(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
         for publication in &self.log.publications {
             if publication.span.until.is_none_or(|until| until.at >= since) {
@@ -253,7 +254,7 @@ pub fn published_version(fact: &AnyFact) -> Option<RobotsVersionId> {
 fn is_open(fact: &AnyFact) -> bool {
     match fact {
         AnyFact::Publication(publication) => publication.span.until.is_none(),
-        AnyFact::Tenure(tenure) => tenure.span.until.is_none(),
+        AnyFact::HostTenure(tenure) => tenure.span.until.is_none(),
         _ => false,
     }
 }
@@ -263,7 +264,7 @@ fn is_open(fact: &AnyFact) -> bool {
 fn cancel_record(fact: &mut AnyFact, at: Timestamp) {
     let span = match fact {
         AnyFact::Publication(publication) => &mut publication.span,
-        AnyFact::Tenure(tenure) => &mut tenure.span,
+        AnyFact::HostTenure(tenure) => &mut tenure.span,
         _ => return,
     };
     span.until = Some(ChangePoint {
@@ -279,7 +280,7 @@ mod tests {
     use super::super::members::ExchangeMembers;
     use super::*;
     use crate::crawlers::Registry;
-    use crate::publications::{CurrentSite, HistoryHorizon, PublishedRobots, VersionStore};
+    use crate::publications::{HistoryHorizon, PublishedRobots, PublishedSite, VersionStore};
     use std::time::Duration;
 
     fn files() -> Vec<VersionFile> {
@@ -292,7 +293,7 @@ mod tests {
     /// A log in which the site publishes `version` since `at`.
     fn publishing(log: &PublicationLog, version: RobotsVersionId, at: i64) -> PublicationLog {
         let mut log = log.clone();
-        let current = CurrentSite {
+        let current = PublishedSite {
             site: "shop",
             hosts: Vec::new(),
             published: PublishedRobots::Version(version),

@@ -98,7 +98,7 @@ pub struct WriteResult {
 
 /// The result of reading the log.
 #[derive(Debug)]
-pub struct LogRead {
+pub struct LogReadResult {
     /// The store that was read.
     pub identity: StoreIdentity,
     /// The last position of the log, whether it was read or not (`last-generated-id`).
@@ -110,7 +110,7 @@ pub struct LogRead {
 
 /// The content of the sets and hashes.
 #[derive(Debug, Default)]
-pub struct StoreSets {
+pub struct StoreContents {
     /// All facts, with and without a value, except robots.txt files (the table `versions`).
     pub facts: Vec<SharedFact>,
     /// All members.
@@ -181,14 +181,14 @@ pub trait ExchangeStore: Send {
     ///
     /// # Errors
     /// See [`StoreError`].
-    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError>;
+    fn read(&mut self, after: LogPosition) -> Result<LogReadResult, StoreError>;
 
     /// Reads all facts and members. Facts that are written meanwhile may be missing, so the reader
     /// continues with the log from a position before the call.
     ///
     /// # Errors
     /// See [`StoreError`].
-    fn read_sets(&mut self) -> Result<StoreSets, StoreError>;
+    fn read_sets(&mut self) -> Result<StoreContents, StoreError>;
 
     /// Reads all members.
     ///

@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{SimulatedServer, SimulatedStore};
 use crate::exchange::{
-    ExchangeStore, LogPosition, LogRead, Member, NoAccusationReason, SharedFact, StoreBatch,
-    StoreDeadline, StoreError, StoreIdentity, StoreSets, WriteResult,
+    ExchangeStore, LogPosition, LogReadResult, Member, NoAccusationReason, SharedFact, StoreBatch,
+    StoreContents, StoreDeadline, StoreError, StoreIdentity, WriteResult,
 };
 use crate::facts::AnyFact;
 use crate::heads::HeadFields;
@@ -15,7 +15,7 @@ use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::peers::ForgetError;
 use crate::record::{Judgement, RequestCopy, RequestRecord};
-use crate::sites::{PauseRequest, SiteOptions};
+use crate::sites::{PauseRequest, SiteLoadOptions};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, InstanceInputs};
@@ -54,11 +54,11 @@ impl ExchangeStore for RealTimeStore {
         self.store_now().write(expected, batch)
     }
 
-    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
+    fn read(&mut self, after: LogPosition) -> Result<LogReadResult, StoreError> {
         self.store_now().read(after)
     }
 
-    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+    fn read_sets(&mut self) -> Result<StoreContents, StoreError> {
         self.store_now().read_sets()
     }
 
@@ -92,11 +92,11 @@ impl ExchangeStore for MuteStore {
         self.wait_for_deadline()
     }
 
-    fn read(&mut self, _: LogPosition) -> Result<LogRead, StoreError> {
+    fn read(&mut self, _: LogPosition) -> Result<LogReadResult, StoreError> {
         self.wait_for_deadline()
     }
 
-    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+    fn read_sets(&mut self) -> Result<StoreContents, StoreError> {
         self.wait_for_deadline()
     }
 
@@ -164,7 +164,7 @@ impl TestInstance {
             clock,
             store: &state,
             restored: &remembered,
-            sites: SiteOptions {
+            sites: SiteLoadOptions {
                 policies: directory.path().join("policies"),
                 strict: true,
                 may_be_missing: false,
@@ -172,7 +172,9 @@ impl TestInstance {
                 published_proof: false,
             },
             new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
-            proofs: Arc::new(IdentityVerifier::policy_only(Registry::builtin())),
+            proofs: Arc::new(IdentityVerifier::with_policy_networks_only(
+                Registry::builtin(),
+            )),
             logs: RequestLogs {
                 peers: Some(options.peers.clone()),
                 ..RequestLogs::off()

@@ -2,11 +2,11 @@
 //! crawlgate (`templates/apache.conf`). The configuration is for a virtual host, or for the
 //! `.htaccess` of a site's directory.
 //!
-//! The configuration consists of `<If>` sections, which test the request as the client sent it. It
-//! uses no environment variables, because a `.htaccess` sets them too late. Apache's function
-//! `req_novary` reads a request header, but does not add the name of the header to `Vary`: that
-//! would make caches useless. Apache's variable `THE_REQUEST` has the path as the client sent it,
-//! with the query.
+//! The configuration consists of `<If>` sections, which test the request as the client sent it. The
+//! sections use no environment variables, because a `.htaccess` sets them too late. They read
+//! request headers with Apache's function `req_novary`, which does not add the names of the headers
+//! to `Vary`. More names in `Vary` would make caches useless. Apache's variable `THE_REQUEST` has
+//! the path as the client sent it, with the query.
 
 use super::regex::{alternatives_regex, marker_steps, request_line_steps, split_regexes};
 use super::rules::{CrawlerClass, ExportedPolicy, PathRule, SignalRule, TagCondition, TagRule};

@@ -138,7 +138,7 @@ impl ExportedPolicy {
             && !claim.unlisted;
         let is_google = claim.google_parsing != GoogleParsing::Unused;
         let group = claim.binding.group().filter(|_| is_enforced);
-        let list = group.and_then(|group| self.group_list(site, usize::from(group), is_google));
+        let list = group.and_then(|group| self.group_list(site, group, is_google));
         let answer = list.map_or(0, |_| {
             self.answer_index(site, usize::from(claim.disallowed))
         });

@@ -1,6 +1,7 @@
-//! Regular expressions that nginx, HAProxy, Caddy and Apache all understand. [`marker_regex`] makes
-//! one from a marker (the part of a user agent that identifies a crawler), and [`path_regex`] from
-//! a path pattern of robots.txt. Several patterns are combined in a [`RegexTrie`].
+//! Makes the regular expressions in exported server configuration. nginx, HAProxy, Caddy and Apache
+//! all understand them. [`marker_regex`] makes one from a marker (the part of a user agent that
+//! identifies a crawler), and [`path_regex`] from a path pattern of robots.txt. A [`RegexTrie`]
+//! combines several patterns in one expression.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ const MAX_LENGTH: usize = 3_900;
 
 /// One part of a pattern. Alternatives are written in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RegexStep {
+pub enum RegexElement {
     Start,
     WordStart,
     Byte(u8),
@@ -24,12 +25,12 @@ pub enum RegexStep {
 /// Patterns as a tree by their beginnings, so that a regex engine compares these once.
 #[derive(Default)]
 struct RegexTrie {
-    next: BTreeMap<RegexStep, RegexTrie>,
+    next: BTreeMap<RegexElement, RegexTrie>,
     matches: bool,
 }
 
 impl RegexTrie {
-    fn insert(&mut self, steps: &[RegexStep]) {
+    fn insert(&mut self, steps: &[RegexElement]) {
         if self.matches {
             return; // A shorter pattern matches already.
         }
@@ -54,54 +55,55 @@ impl RegexTrie {
     }
 }
 
-impl RegexStep {
+impl RegexElement {
     /// Escapes a byte if a server could read it as more than itself.
     fn write_regex(self, out: &mut String) {
         out.push_str(match self {
-            RegexStep::Start => "^",
+            RegexElement::Start => "^",
             // Anything but the characters of a product token.
-            RegexStep::WordStart => "(?:^|[^0-9A-Za-z_-])",
-            RegexStep::Any => ".*",
-            RegexStep::End => "$",
-            RegexStep::WordEnd => "(?:[^0-9A-Za-z_-]|$)",
+            RegexElement::WordStart => "(?:^|[^0-9A-Za-z_-])",
+            RegexElement::Any => ".*",
+            RegexElement::End => "$",
+            RegexElement::WordEnd => "(?:[^0-9A-Za-z_-]|$)",
             // The method, and the origin of an absolute target.
-            RegexStep::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
-            RegexStep::AnyInRequest => "[^ ]*",
-            RegexStep::RequestEnd => "(?: |$)",
-            RegexStep::Byte(byte)
+            RegexElement::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
+            RegexElement::AnyInRequest => "[^ ]*",
+            RegexElement::RequestEnd => "(?: |$)",
+            RegexElement::Byte(byte)
                 if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) =>
             {
                 return out.push(byte.into());
             }
-            RegexStep::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
+            RegexElement::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
                 return out.extend(['\\', byte.into()]);
             }
             // No configuration format gives these a meaning. Quotation marks are among them, so
             // templates need not escape a regex.
-            RegexStep::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
+            RegexElement::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
         });
     }
 }
 
 /// A marker of the registry, as a whole word: `^x` at the start of the user agent, `=x` all of it,
 /// `x` anywhere.
-pub fn marker_steps(text: &str) -> Vec<RegexStep> {
+pub fn marker_steps(text: &str) -> Vec<RegexElement> {
     let body = text.trim_start_matches(['^', '=']);
     let start = if body.len() < text.len() {
-        Some(RegexStep::Start)
+        Some(RegexElement::Start)
     } else {
         body.starts_with(is_word_char)
-            .then_some(RegexStep::WordStart)
+            .then_some(RegexElement::WordStart)
     };
     let end = if text.starts_with('=') {
-        Some(RegexStep::End)
+        Some(RegexElement::End)
     } else {
-        body.ends_with(is_word_char).then_some(RegexStep::WordEnd)
+        body.ends_with(is_word_char)
+            .then_some(RegexElement::WordEnd)
     };
     // In lower case, so that beginnings are shared: servers ignore case.
     start
         .into_iter()
-        .chain(body.to_ascii_lowercase().bytes().map(RegexStep::Byte))
+        .chain(body.to_ascii_lowercase().bytes().map(RegexElement::Byte))
         .chain(end)
         .collect()
 }
@@ -111,26 +113,26 @@ fn is_word_char(character: char) -> bool {
 }
 
 /// A path pattern of robots.txt.
-pub fn path_steps(text: &str) -> Vec<RegexStep> {
+pub fn path_steps(text: &str) -> Vec<RegexElement> {
     let body = text.strip_suffix('$').unwrap_or(text);
-    let end = (body.len() < text.len()).then_some(RegexStep::End);
-    std::iter::once(RegexStep::Start)
+    let end = (body.len() < text.len()).then_some(RegexElement::End);
+    std::iter::once(RegexElement::Start)
         .chain(body.bytes().map(|byte| match byte {
-            b'*' => RegexStep::Any,
-            byte => RegexStep::Byte(byte),
+            b'*' => RegexElement::Any,
+            byte => RegexElement::Byte(byte),
         }))
         .chain(end)
         .collect()
 }
 
 /// A path pattern of robots.txt for the request line, where it must not match the version.
-pub fn request_line_steps(text: &str) -> Vec<RegexStep> {
+pub fn request_line_steps(text: &str) -> Vec<RegexElement> {
     let mut steps = path_steps(text);
     for step in &mut steps {
         *step = match *step {
-            RegexStep::Start => RegexStep::RequestStart,
-            RegexStep::Any => RegexStep::AnyInRequest,
-            RegexStep::End => RegexStep::RequestEnd,
+            RegexElement::Start => RegexElement::RequestStart,
+            RegexElement::Any => RegexElement::AnyInRequest,
+            RegexElement::End => RegexElement::RequestEnd,
             other => other,
         };
     }
@@ -138,7 +140,7 @@ pub fn request_line_steps(text: &str) -> Vec<RegexStep> {
 }
 
 fn literal_regex(text: &str) -> String {
-    alternatives_regex(&[text.bytes().map(RegexStep::Byte).collect()])
+    alternatives_regex(&[text.bytes().map(RegexElement::Byte).collect()])
 }
 
 pub fn marker_regex(text: &str) -> String {
@@ -158,7 +160,7 @@ pub fn media_type_regex(media: &str) -> String {
 }
 
 /// One regex that matches any of the patterns.
-pub fn alternatives_regex(patterns: &[Vec<RegexStep>]) -> String {
+pub fn alternatives_regex(patterns: &[Vec<RegexElement>]) -> String {
     let mut trie = RegexTrie::default();
     for pattern in patterns {
         trie.insert(pattern);
@@ -169,7 +171,7 @@ pub fn alternatives_regex(patterns: &[Vec<RegexStep>]) -> String {
 }
 
 /// As few regexes as possible, each short enough for nginx. One matches where a pattern does.
-pub fn split_regexes(patterns: &[Vec<RegexStep>]) -> Vec<String> {
+pub fn split_regexes(patterns: &[Vec<RegexElement>]) -> Vec<String> {
     if patterns.is_empty() {
         return Vec::new();
     }
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
     use ::regex::RegexBuilder;
 
-    fn is_match(steps: Vec<RegexStep>, text: &str) -> bool {
+    fn is_match(steps: Vec<RegexElement>, text: &str) -> bool {
         let regex = RegexBuilder::new(&alternatives_regex(&[steps]))
             .case_insensitive(true)
             .build()

@@ -235,7 +235,7 @@ pub enum Expiry {
 
 /// A column of a table.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ColumnInfo {
+pub struct ColumnSchema {
     /// Its name.
     pub name: &'static str,
     /// Its SQLite type and constraint.
@@ -244,10 +244,10 @@ pub struct ColumnInfo {
     pub is_time: bool,
 }
 
-impl ColumnInfo {
+impl ColumnSchema {
     /// The column of a field of type `C`.
-    pub const fn new<C: ColumnType>(name: &'static str) -> ColumnInfo {
-        ColumnInfo {
+    pub const fn new<C: ColumnType>(name: &'static str) -> ColumnSchema {
+        ColumnSchema {
             name,
             sql_type: C::SQL_TYPE,
             is_time: C::IS_TIME,
@@ -257,13 +257,13 @@ impl ColumnInfo {
 
 /// The table of a kind of fact.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TableInfo {
+pub struct SqlTableSchema {
     /// Its name.
     pub name: &'static str,
     /// The columns of the key.
-    pub key: &'static [ColumnInfo],
+    pub key: &'static [ColumnSchema],
     /// The other columns.
-    pub values: &'static [ColumnInfo],
+    pub values: &'static [ColumnSchema],
     /// When its facts may be deleted.
     pub expiry: Expiry,
     /// Whether requests of clients add and remove its facts, so that their number is not bounded by
@@ -274,7 +274,7 @@ pub struct TableInfo {
 /// A kind of fact. Of two facts with one key the later one counts.
 pub trait FactTable: Sized {
     /// Its table.
-    const INFO: TableInfo;
+    const SCHEMA: SqlTableSchema;
 
     /// The columns of the key.
     fn key(&self) -> Vec<ColumnValue>;
@@ -288,7 +288,7 @@ pub trait FactTable: Sized {
 }
 
 /// Reads the next column, with moments in the future clamped to `now`.
-pub fn read_past<C: ColumnType>(
+pub fn read_clamped_to_now<C: ColumnType>(
     columns: &mut dyn Iterator<Item = ColumnValue>,
     now: Timestamp,
 ) -> Option<C> {
@@ -338,10 +338,10 @@ macro_rules! table {
         }
     ) => {
             impl FactTable for $fact {
-                const INFO: TableInfo = TableInfo {
+                const SCHEMA: SqlTableSchema = SqlTableSchema {
                     name: stringify!($table),
-                    key: &[$( ColumnInfo::new::<$key_type>(stringify!($key)), )+],
-                    values: &[$( ColumnInfo::new::<$value_type>(stringify!($value)), )*],
+                    key: &[$( ColumnSchema::new::<$key_type>(stringify!($key)), )+],
+                    values: &[$( ColumnSchema::new::<$value_type>(stringify!($value)), )*],
                     expiry: Expiry::$expiry,
                     is_client_driven: $is_client_driven,
                 };
@@ -359,7 +359,7 @@ macro_rules! table {
                     now: Timestamp,
                 ) -> Option<$fact> {
                     Some($fact {
-                        $( $key: read_past(columns, now)?, )+
+                        $( $key: read_clamped_to_now(columns, now)?, )+
                         $( $value: field!(columns, now $(, $mode)?)?, )*
                     })
                 }
@@ -370,7 +370,7 @@ macro_rules! table {
 /// Reads the next column as a field, clamped unless the field is declared `as written`.
 macro_rules! field {
     ($columns:ident, $now:ident) => {
-        read_past($columns, $now)
+        read_clamped_to_now($columns, $now)
     };
     ($columns:ident, $now:ident, written) => {
         read_as_written($columns)
@@ -396,9 +396,9 @@ macro_rules! all_facts {
 
         impl AnyFact {
             /// Its table.
-            pub fn table(&self) -> &'static TableInfo {
+            pub fn table(&self) -> &'static SqlTableSchema {
                 match self {
-                    $( AnyFact::$fact(_) => &<$fact as FactTable>::INFO, )+
+                    $( AnyFact::$fact(_) => &<$fact as FactTable>::SCHEMA, )+
                 }
             }
 
@@ -419,7 +419,7 @@ macro_rules! all_facts {
             /// Reads a fact of this table. Moments stay as they are. `None` if a column cannot be
             /// read.
             pub fn read(
-                table: &TableInfo,
+                table: &SqlTableSchema,
                 columns: &mut dyn Iterator<Item = ColumnValue>,
             ) -> Option<AnyFact> {
                 let now = Timestamp(i64::MAX);
@@ -448,7 +448,7 @@ macro_rules! all_facts {
         }
 
         /// All tables.
-        pub const TABLES: &[&TableInfo] = &[$( &<$fact as FactTable>::INFO, )+];
+        pub const TABLES: &[&SqlTableSchema] = &[$( &<$fact as FactTable>::SCHEMA, )+];
     };
 }
 

@@ -3,8 +3,8 @@
 //! facts in this form. The exchange between crawlgate instances has a format of its own, but uses
 //! the functions for single columns ([`value_to_json`], [`value_from_json`]).
 
-use super::columns::{ColumnInfo, ColumnValue};
-use super::{AnyFact, Fact, TABLES, TableInfo};
+use super::columns::{ColumnSchema, ColumnValue};
+use super::{AnyFact, Fact, SqlTableSchema, TABLES};
 use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Fact {
 }
 
 /// Finds a table by its name.
-pub fn find_table(name: &str) -> Option<&'static TableInfo> {
+pub fn find_table(name: &str) -> Option<&'static SqlTableSchema> {
     TABLES.iter().copied().find(|table| table.name == name)
 }
 
@@ -75,7 +75,7 @@ pub fn value_to_json(value: ColumnValue, seconds: impl Fn(Timestamp) -> i64) -> 
 /// Reads a column from the JSON of [`value_to_json`]. `moment` converts moments. `None` if the JSON
 /// is no column.
 pub fn value_from_json(
-    column: &ColumnInfo,
+    column: &ColumnSchema,
     json: Json,
     moment: impl Fn(i64) -> Timestamp,
 ) -> Option<ColumnValue> {

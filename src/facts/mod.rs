@@ -2,22 +2,22 @@
 //! are marked for breaking the rules). Each kind of fact has a struct, and a table in the state
 //! database `state.db`. The same columns are written to the store that several instances share, and
 //! to the next process in an upgrade. A [`Fact`] has such a struct, a time, and whether the fact
-//! was set or removed at that time. If there are several of the same key, the latest one counts.
+//! was set or removed at that time. If several facts have the same key, the latest one counts.
 //! [`FactSubscribers`] are notified of each [`Fact`].
 //!
 //! | fact | written by | indexed in | deleted |
 //! |---|---|---|---|
-//! | [`Publication`], [`Tenure`], [`VersionBytes`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
+//! | [`Publication`], [`HostTenure`], [`VersionBytes`], [`DeclaredVersion`], [`HistoryGap`], [`ClockJump`] | `sites`, before it takes effect | `PublicationLog`, `VersionStore` | 31 days after the end |
 //! | [`ServedVersion`] | `ledger::Ledger` | `ledger::HostTable` | 31 days after the last time |
 //! | [`HostObservation`], [`UncachedPath`] | `ledger::HostTable` | `ledger::HostTable` | when the host is removed |
 //! | [`ClientMark`], [`MarkRelease`] | `ledger::MarkedClients` | `ledger::MarkedClients`, `exchange::OperatorCommands` | a mark at its end |
-//! | [`PauseRecord`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `StoredSiteState` | when `sites` removes it |
+//! | [`PauseRecord`], [`TagChange`], [`LastGoodPolicy`] | `sites` | `StoredSitesState` | when `sites` removes it |
 //! | [`OriginCopy`] | `origin` | `FetchState` | when the site is removed |
-//! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealth`, `identity` | their tables | a proof at its end |
+//! | [`ListProof`], [`NetworkList`], [`AddressProof`] | `ledger::NetworkListHealthTable`, `identity` | their tables | a proof at its end |
 //! | [`ExchangeMembership`] | `exchange` | - | never |
 //!
-//! Crawl rates, and which clients certainly have the present robots.txt, are not facts: the next
-//! process gets them in an upgrade, and a restart forgets them.
+//! Two things are not facts: crawl rates, and which clients certainly have the present robots.txt.
+//! In an upgrade the next process gets both. A restart forgets both.
 
 mod columns;
 mod json;
@@ -25,10 +25,10 @@ mod publications;
 mod subscribers;
 
 pub use crate::policy::publication_history::ClockJump;
-pub use crate::publications::{Publication, Tenure};
+pub use crate::publications::{HostTenure, Publication};
 pub use columns::{
-    CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,
-    clamp_to_now,
+    CLOCK_TOLERANCE, ColumnSchema, ColumnType, ColumnValue, Expiry, FactSource, FactTable,
+    SqlTableSchema, clamp_to_now,
 };
 pub use json::{find_table, value_from_json, value_to_json};
 pub use subscribers::{FactSubscriber, FactSubscribers};
@@ -37,7 +37,7 @@ use crate::policy;
 use crate::policy::model::PauseAudience;
 use crate::publications::PublishedRobots;
 use crate::time::{Timestamp, rfc3339};
-use columns::{all_facts, field, read_as_written, read_past, table, tables};
+use columns::{all_facts, field, read_as_written, read_clamped_to_now, table, tables};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -334,7 +334,7 @@ table! {
 all_facts! {
     VersionBytes, versions;
     Publication, publications;
-    Tenure, host_tenures;
+    HostTenure, host_tenures;
     DeclaredVersion, declared_versions;
     HistoryGap, history_gaps;
     ClockJump, clock_jumps;
@@ -432,11 +432,16 @@ pub fn diff_facts(
 impl PauseRecord {
     /// The record of an event of a planned pause at `since`. `plan` is the digest of the plan, and
     /// empty for a pause that was switched on. The other fields have default values.
-    pub fn for_plan(site: &str, plan: &str, event: PauseEvent, since: Timestamp) -> PauseRecord {
+    pub fn for_pause_event(
+        site: &str,
+        plan_digest: &str,
+        event: PauseEvent,
+        since: Timestamp,
+    ) -> PauseRecord {
         PauseRecord {
             site: site.to_owned(),
             event,
-            plan: plan.to_owned(),
+            plan: plan_digest.to_owned(),
             audience: PauseAudience::default(),
             since,
             until: since,

@@ -1,33 +1,35 @@
 //! Implements [`FactTable`] (the conversion to rows of the state database) for two kinds of facts.
-//! A [`Publication`] is what a site published, and when. A [`Tenure`] is which hosts a site had,
-//! and when. Both structs have nested fields, which the macro for the other kinds cannot handle.
+//! A [`Publication`] is what a site published, and when. A [`HostTenure`] is which hosts a site
+//! had, and when. Both structs have nested fields, which the macro for the other kinds cannot
+//! handle.
 
 use super::columns::{
-    ColumnInfo, ColumnType, ColumnValue, Expiry, FactTable, TableInfo, read_as_written, read_past,
+    ColumnSchema, ColumnType, ColumnValue, Expiry, FactTable, SqlTableSchema, read_as_written,
+    read_clamped_to_now,
 };
 use crate::policy::decode::parse_host;
-use crate::publications::{ChangePoint, ChangeSpan, Publication, PublishedRobots, Tenure};
+use crate::publications::{ChangePoint, ChangeSpan, HostTenure, Publication, PublishedRobots};
 use crate::time::Timestamp;
 
-const NUMBER: ColumnInfo = ColumnInfo::new::<u64>("number");
-const SITE: ColumnInfo = ColumnInfo::new::<String>("site");
-const SINCE: ColumnInfo = ColumnInfo::new::<Timestamp>("since");
-const UNTIL: ColumnInfo = ColumnInfo::new::<Option<Timestamp>>("until");
-const ENDED_BY: ColumnInfo = ColumnInfo::new::<Option<u64>>("ended_by");
+const NUMBER: ColumnSchema = ColumnSchema::new::<u64>("number");
+const SITE: ColumnSchema = ColumnSchema::new::<String>("site");
+const SINCE: ColumnSchema = ColumnSchema::new::<Timestamp>("since");
+const UNTIL: ColumnSchema = ColumnSchema::new::<Option<Timestamp>>("until");
+const ENDED_BY: ColumnSchema = ColumnSchema::new::<Option<u64>>("ended_by");
 
 /// The site, and the number of the change that began it.
 impl FactTable for Publication {
-    const INFO: TableInfo = TableInfo {
+    const SCHEMA: SqlTableSchema = SqlTableSchema {
         name: "publications",
         key: &[SITE, NUMBER],
         values: &[
-            ColumnInfo::new::<PublishedRobots>("answered"),
-            ColumnInfo::new::<String>("identities"),
-            ColumnInfo::new::<bool>("tells"),
+            ColumnSchema::new::<PublishedRobots>("answered"),
+            ColumnSchema::new::<String>("identities"),
+            ColumnSchema::new::<bool>("tells"),
             SINCE,
             UNTIL,
             ENDED_BY,
-            ColumnInfo::new::<Option<Timestamp>>("unreported_until"),
+            ColumnSchema::new::<Option<Timestamp>>("unreported_until"),
         ],
         expiry: Expiry::Until,
         is_client_driven: false,
@@ -59,17 +61,17 @@ impl FactTable for Publication {
             identities: u64::from_str_radix(&identities, 16).ok()?,
             has_page_tags: read_as_written(columns)?,
             span: read_span(number, columns, now)?,
-            unreported_until: read_past(columns, now)?,
+            unreported_until: read_clamped_to_now(columns, now)?,
         })
     }
 }
 
 /// The host or host pattern, empty for every other host, and the number of the change that began
 /// it.
-impl FactTable for Tenure {
-    const INFO: TableInfo = TableInfo {
+impl FactTable for HostTenure {
+    const SCHEMA: SqlTableSchema = SqlTableSchema {
         name: "host_tenures",
-        key: &[ColumnInfo::new::<String>("hosts"), NUMBER],
+        key: &[ColumnSchema::new::<String>("hosts"), NUMBER],
         values: &[SITE, SINCE, UNTIL, ENDED_BY],
         expiry: Expiry::Until,
         is_client_driven: false,
@@ -89,14 +91,14 @@ impl FactTable for Tenure {
         values
     }
 
-    fn read(columns: &mut dyn Iterator<Item = ColumnValue>, now: Timestamp) -> Option<Tenure> {
+    fn read(columns: &mut dyn Iterator<Item = ColumnValue>, now: Timestamp) -> Option<HostTenure> {
         let hosts: String = read_as_written(columns)?;
         let number = read_as_written(columns)?;
         let pattern = match hosts.as_str() {
             "" => None,
             hosts => Some(parse_host(hosts).ok()?),
         };
-        Some(Tenure {
+        Some(HostTenure {
             pattern,
             site: read_as_written(columns)?,
             span: read_span(number, columns, now)?,
@@ -118,8 +120,8 @@ fn read_span(
     columns: &mut dyn Iterator<Item = ColumnValue>,
     now: Timestamp,
 ) -> Option<ChangeSpan> {
-    let since = read_past(columns, now)?;
-    let until: Option<Timestamp> = read_past(columns, now)?;
+    let since = read_clamped_to_now(columns, now)?;
+    let until: Option<Timestamp> = read_clamped_to_now(columns, now)?;
     let ended_by: Option<u64> = read_as_written(columns)?;
     Some(ChangeSpan {
         since: ChangePoint { number, at: since },

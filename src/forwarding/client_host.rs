@@ -1,7 +1,7 @@
 //! [`restore_client_host`] puts the host that the client requested into the URLs of response
-//! headers (Location, Content-Location, Refresh). It is for origins to which crawlgate sends
-//! another Host than the client sent. Such an origin writes the Host that it gets into redirects,
-//! which would lead clients to the wrong host.
+//! headers (Location, Content-Location, Refresh). crawlgate can send an origin another Host than
+//! the client sent. The origin then writes this other Host into redirects. Unchanged, the redirects
+//! would lead clients to the wrong host.
 
 use super::head::EditableHead;
 use crate::robots::{AbsoluteUrl, Authority};
@@ -33,7 +33,7 @@ pub fn restore_client_host(head: &mut impl EditableHead, hosts: &HostReplacement
         let value = head
             .lines(name)
             .next()
-            .and_then(|value| hosts.rewritten(value));
+            .and_then(|value| hosts.with_client_host(value));
         if let Some(value) = value {
             head.set(written, &value);
         }
@@ -43,7 +43,7 @@ pub fn restore_client_host(head: &mut impl EditableHead, hosts: &HostReplacement
 impl HostReplacement<'_> {
     /// The value of a field with the client's host. `None` if it has no absolute URL of the
     /// origin's host, or the client sent no Host.
-    fn rewritten(&self, value: &[u8]) -> Option<Vec<u8>> {
+    fn with_client_host(&self, value: &[u8]) -> Option<Vec<u8>> {
         let (before, url) = value.split_at(url_offset(value));
         let url = AbsoluteUrl::parse(url)?;
         let default_port = if url.scheme.is_empty() {

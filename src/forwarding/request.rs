@@ -104,7 +104,7 @@ const WRITTEN_FIELDS: [HeaderName; 4] = [
 
 impl ForwardingFacts<'_> {
     /// Whether X-Forwarded-Proto, -Host and others with this prefix are believed.
-    fn believes_x_forwarded(&self) -> bool {
+    fn trusts_x_forwarded_fields(&self) -> bool {
         self.peer.is_trusted && !self.field.is_forwarded()
     }
 
@@ -124,7 +124,7 @@ impl ForwardingFacts<'_> {
                 || self.may_have_forwarding
                     && !ForwardingFieldSet::from_name(name).without_via().is_empty();
         }
-        if self.believes_x_forwarded() {
+        if self.trusts_x_forwarded_fields() {
             return name.eq_ignore_ascii_case(FORWARDED_FOR.as_str())
                 || name.eq_ignore_ascii_case(header::FORWARDED.as_str());
         }
@@ -176,7 +176,7 @@ fn write_forwarding_fields(head: &mut impl EditableHead, request: &ForwardingFac
     if let Some(value) = forwarded_for {
         head.add("X-Forwarded-For", &value);
     }
-    let keeps = request.believes_x_forwarded();
+    let keeps = request.trusts_x_forwarded_fields();
     if !keeps || !head.has(FORWARDED_PROTO) {
         let own = if peer.is_tls { "https" } else { "http" };
         let proto = forwarded

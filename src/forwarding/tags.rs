@@ -1,6 +1,7 @@
 //! [`add_tags`] adds the policy's X-Robots-Tag lines to an origin's response. The policy also says
-//! what happens to X-Robots-Tag lines that the origin itself sent. They can be kept beside the
-//! policy's lines, merged with these, replaced by these, or removed.
+//! what happens to X-Robots-Tag lines that the origin itself sent. The origin's lines can be kept
+//! beside the policy's lines, merged with the policy's lines, replaced by the policy's lines, or
+//! removed.
 
 use super::head::EditableHead;
 use crate::heads::{X_ROBOTS_TAG, join_lines};

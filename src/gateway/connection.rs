@@ -1,7 +1,7 @@
 //! Takes over a client's connection from the module `edge`, which has received and judged the
-//! request. [`take_ticket`] takes the ticket that `edge` left for this request (the request, and
-//! the decision about it), and configures the connection. [`connection_facts`] returns what all
-//! requests of the connection have in common.
+//! request. [`take_ticket`] takes the ticket that `edge` left: the request, and the decision about
+//! the request. It also configures the connection. [`connection_facts`] returns what all requests
+//! of the connection have in common.
 
 use super::{Gateway, GatewayContext};
 use crate::forwarding::ConnectionPeer;

@@ -1,6 +1,6 @@
 //! [`answer_failure`] answers a request that Pingora could not forward to the origin. The answer is
-//! an error page of crawlgate, with the policy's X-Robots-Tag for its status. Pingora does not run
-//! its response phase for such an answer, so the fields are added here.
+//! an error page of crawlgate. Pingora does not run its response phase for such a page. So the
+//! header fields that the policy adds, such as X-Robots-Tag, are added here.
 
 use super::connection::connection_facts;
 use super::peer::report_failure;
@@ -27,7 +27,7 @@ pub async fn answer_failure(
         .is_some_and(|written| !written.status.is_informational());
     if has_begun && *error.esource() == ErrorSource::Upstream {
         let (rest, end) = ctx.body.abort();
-        ctx.count_page(end);
+        ctx.count_rewrite_outcome(end);
         // Not the end: without the last chunk the client notices that the page is incomplete.
         if let Err(error) = session
             .as_downstream_mut()

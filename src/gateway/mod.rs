@@ -1,7 +1,7 @@
-//! [`Gateway`] forwards requests to origins with Pingora's proxy, whose phases it implements. Every
-//! request is first received and judged by the module `edge`. If crawlgate's own forwarder
-//! (`edge/forwarder`) cannot send a request, as with WebSockets, `edge` passes it to Pingora, as
-//! HTTP/1.
+//! [`Gateway`] forwards requests to origins with Pingora's proxy: it implements the phases of this
+//! proxy. The module `edge` first receives and judges every request. crawlgate's own forwarder
+//! (`edge/forwarder`) cannot send some requests, such as WebSockets. `edge` passes these requests
+//! to Pingora, as HTTP/1.
 //!
 //! `connection` takes over the client's connection, `peer` chooses a server of the origin,
 //! `response` adapts the response, and `errors` answers the client if the origin gives no response.
@@ -12,9 +12,9 @@ mod heads;
 mod peer;
 mod response;
 
-use crate::forwarding::{PageRewrite, RewriteLabel};
+use crate::forwarding::{PageRewriteState, RewriteLabel};
 use crate::heads::X_ROBOTS_TAG;
-use crate::requests::{Arrival, PendingRecord, RequestPipeline, ResponseEnd, Ticket};
+use crate::requests::{ArrivalTimes, PendingRecord, RequestPipeline, ResponseEnd, Ticket};
 use crate::settings::Limits;
 use crate::upstreams::{AttemptProgress, Attempts, Upstreams};
 use async_trait::async_trait;
@@ -36,7 +36,7 @@ pub struct Gateway {
 
 /// One request on its way through Pingora's phases.
 pub struct GatewayContext {
-    arrival: Arrival,
+    arrival: ArrivalTimes,
     /// `None` after the request was recorded.
     ticket: Option<Ticket>,
     attempts: Attempts,
@@ -46,12 +46,12 @@ pub struct GatewayContext {
     has_response: bool,
     /// Bytes of the heads of informational responses.
     informational_bytes: usize,
-    body: PageRewrite,
+    body: PageRewriteState,
 }
 
 impl GatewayContext {
     /// Counts how the rewriting of a page ended, if it did.
-    fn count_page(&self, end: Option<RewriteLabel>) {
+    fn count_rewrite_outcome(&self, end: Option<RewriteLabel>) {
         if let (Some(end), Some(ticket)) = (end, &self.ticket) {
             ticket.count_page_rewrite(end);
         }
@@ -71,7 +71,7 @@ impl ProxyHttp for Gateway {
             may_repeat: false,
             has_response: false,
             informational_bytes: 0,
-            body: PageRewrite::Off,
+            body: PageRewriteState::Off,
         }
     }
 
@@ -193,7 +193,7 @@ impl ProxyHttp for Gateway {
         {
             let status = response.status;
             let end = ctx.body.adapt_head(response, status, decision, &entry.site);
-            ctx.count_page(end);
+            ctx.count_rewrite_outcome(end);
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut GatewayContext,
     ) -> Result<Option<Duration>> {
         let end = ctx.body.rewrite_chunk(body, end_of_stream);
-        ctx.count_page(end);
+        ctx.count_rewrite_outcome(end);
         Ok(None)
     }
 

@@ -48,7 +48,7 @@ pub async fn choose_peer(
         }
         return Err(none.error());
     }
-    share_place(session, ctx);
+    share_place_with_connection(session, ctx);
     ctx.attempts
         .peer()
         .map(Box::new)
@@ -56,7 +56,7 @@ pub async fn choose_peer(
 }
 
 /// Tells the client's connection which place the request has, so that a slow client loses it.
-pub fn share_place(session: &Session, ctx: &GatewayContext) {
+pub fn share_place_with_connection(session: &Session, ctx: &GatewayContext) {
     if let Some(connection) = client_connection(session) {
         connection.set_place(ctx.attempts.releasable_place().cloned());
     }

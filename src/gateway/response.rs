@@ -4,7 +4,7 @@
 //! adds the fields of the policy, and adapts the head for HTTP/1.0.
 
 use super::connection::{client_connection, connection_facts};
-use super::peer::share_place;
+use super::peer::share_place_with_connection;
 use super::{Gateway, GatewayContext};
 use crate::forwarding::{EditableHead, is_dropped_from_response, remove_connection_named};
 use crate::heads::{is_event_stream, list_members};
@@ -109,7 +109,7 @@ pub fn rewrite_head(
             );
             // The connection may last for days.
             ctx.attempts.release_place();
-            share_place(session, ctx);
+            share_place_with_connection(session, ctx);
         } else {
             remove_hop_by_hop(response);
             ctx.informational_bytes += head_size(response);
@@ -128,7 +128,7 @@ pub fn rewrite_head(
     if let Some(ticket) = &mut ctx.ticket {
         ticket.set_origin_elapsed(origin_elapsed);
     }
-    share_place(session, ctx);
+    share_place_with_connection(session, ctx);
     remove_hop_by_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).
     response.remove_header(&header::TRAILER);

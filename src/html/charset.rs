@@ -1,5 +1,5 @@
-//! Decides by the character encoding of an HTML page whether crawlgate can rewrite the page. The
-//! encoding must be compatible with ASCII (UTF-16 is not, for example).
+//! Decides whether crawlgate can rewrite an HTML page, by the page's character encoding: it must be
+//! compatible with ASCII, as UTF-8 is and UTF-16 is not.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use lol_html::AsciiCompatibleEncoding;

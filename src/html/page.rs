@@ -2,8 +2,8 @@
 //!
 //! - `Sniffing`: the first bytes are buffered until it is known whether the page can be read.
 //! - `InHead`: robots metas are merged or added in the head.
-//! - `Passing`: the rest passes unchanged, because the page cannot be read, a tag is too large,
-//!   elements are nested too deep, or the head is over.
+//! - `Passing`: the rest passes unchanged. Either the head is over, or the page cannot be rewritten
+//!   (a tag is too large, for example).
 
 use super::charset::{self, MAX_SNIFFED_BYTES};
 use super::head::{self, HeadState, SharedHeadState};
@@ -82,7 +82,7 @@ impl PageRewriter {
             if buffered.len() < MAX_SNIFFED_BYTES && !is_enough {
                 return Vec::new();
             }
-            let mut out = self.leave_sniffing();
+            let mut out = self.finish_encoding_detection();
             out.extend(self.rewrite(rest));
             return out;
         }
@@ -93,7 +93,7 @@ impl PageRewriter {
     /// metas are added.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, PageState::Sniffing { .. }) {
-            self.leave_sniffing()
+            self.finish_encoding_detection()
         } else {
             Vec::new()
         };
@@ -106,7 +106,7 @@ impl PageRewriter {
     }
 
     /// Whether the rest passes unchanged.
-    pub fn is_passing(&self) -> bool {
+    pub fn passes_rest_unchanged(&self) -> bool {
         matches!(self.state, PageState::Passing)
     }
 
@@ -117,7 +117,7 @@ impl PageRewriter {
 
     /// Decides by the first bytes whether the page can be read, starts to read it or lets it pass,
     /// and returns what can be passed on. Only the first call does something.
-    fn leave_sniffing(&mut self) -> Vec<u8> {
+    fn finish_encoding_detection(&mut self) -> Vec<u8> {
         let PageState::Sniffing { buffered, metas } =
             std::mem::replace(&mut self.state, PageState::Passing)
         else {

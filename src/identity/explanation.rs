@@ -1,6 +1,6 @@
 //! Explains why a client address is, or is not, verified as a crawler's.
-//! [`IdentityVerifier::explain`] writes sentences for people. [`IdentityVerifier::proof_basis`] returns
-//! the published lists and DNS answers themselves, for the evidence log.
+//! [`IdentityVerifier::explain`] writes sentences for people. [`IdentityVerifier::proof_basis`]
+//! returns the published lists and DNS answers themselves, for the evidence log.
 
 use super::{IdentityVerifier, ListId, ParsedList, ReverseDnsResult};
 use crate::crawlers::{Claim, CrawlerIndex};

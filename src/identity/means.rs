@@ -1,5 +1,5 @@
-//! [`RegistryProofMeans`] says how each crawler of the registry (the table of known crawlers) can be
-//! verified: by published lists of networks, by host names, or by signing keys. The registry has
+//! [`RegistryProofMeans`] says how each crawler of the registry (the table of known crawlers) can
+//! be verified: by published lists of networks, by host names, or by signing keys. The registry has
 //! these as texts with remarks (`google.com (host must start google-proxy-)`), which this module
 //! parses.
 
@@ -171,7 +171,7 @@ impl RegistryProofMeans {
     }
 
     /// Whether a name is a host of a crawler whose operator documents no forward record.
-    pub fn may_lack_forward(&self, name: &str) -> bool {
+    pub fn may_lack_forward_record(&self, name: &str) -> bool {
         self.by_crawler
             .iter()
             .any(|means| means.forward_undocumented && means.has_host(name))
@@ -347,10 +347,10 @@ mod tests {
                 .all(|crawler| crawler.ips.is_empty() && !crawler.rdns.is_empty())
         );
         let known = RegistryProofMeans::from_registry(registry);
-        assert!(known.may_lack_forward("baiduspider-1-2-3-4.crawl.baidu.com"));
+        assert!(known.may_lack_forward_record("baiduspider-1-2-3-4.crawl.baidu.com"));
         assert!(
-            !known.may_lack_forward("x.googlebot.com")
-                && !known.may_lack_forward("1.spider.yandex.com")
+            !known.may_lack_forward_record("x.googlebot.com")
+                && !known.may_lack_forward_record("1.spider.yandex.com")
         );
     }
 

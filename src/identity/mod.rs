@@ -175,7 +175,7 @@ impl IdentityVerifier {
     }
 
     /// Without lists, DNS and signatures: the networks of the policy decide alone.
-    pub fn policy_only(registry: &Registry) -> IdentityVerifier {
+    pub fn with_policy_networks_only(registry: &Registry) -> IdentityVerifier {
         IdentityVerifier::new(
             registry,
             &StoredFacts::default(),

@@ -42,7 +42,7 @@ const MAX_STORED: usize = 10_000;
 
 /// The names of an address that are hosts of any crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CrawlerHostNames {
+pub struct ReverseDnsNames {
     /// Those that resolve to the address.
     pub confirmed: Vec<String>,
     /// Those that resolve to no address.
@@ -52,7 +52,7 @@ pub struct CrawlerHostNames {
 /// A definite answer of DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefiniteDnsAnswer {
-    pub names: Arc<CrawlerHostNames>,
+    pub names: Arc<ReverseDnsNames>,
     /// When DNS first gave this answer, without another one since.
     pub first: Timestamp,
     /// When DNS last gave this answer.
@@ -66,7 +66,7 @@ impl DefiniteDnsAnswer {
     /// clamped; the first answer without a confirmed name lives only for `MIN_REFUTATION_GAP`, because
     /// the second one decides.
     fn new(
-        names: CrawlerHostNames,
+        names: ReverseDnsNames,
         ttl: Duration,
         before: Option<&DefiniteDnsAnswer>,
         now: Timestamp,
@@ -110,7 +110,7 @@ impl DefiniteDnsAnswer {
 
 /// The state of an address; see the module comment.
 #[derive(Clone, Debug)]
-struct AddressEntry {
+struct ReverseDnsEntry {
     address: IpAddr,
     /// The last definite answer.
     answer: Option<DefiniteDnsAnswer>,
@@ -118,7 +118,7 @@ struct AddressEntry {
     pending_query: Option<(Timestamp, bool)>,
 }
 
-impl AddressEntry {
+impl ReverseDnsEntry {
     /// `Failed` only if no earlier answer counts.
     fn look_up(&self, means: &ProofMeans, now: Timestamp) -> ReverseDnsResult {
         let lookup = match &self.answer {
@@ -145,7 +145,7 @@ impl AddressEntry {
     }
 }
 
-impl Expires for AddressEntry {
+impl Expires for ReverseDnsEntry {
     type Time = Timestamp;
 
     /// With its answer, and not before the pause after a query.
@@ -203,7 +203,7 @@ pub type DnsQueue = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// The host names of client addresses.
 pub struct ReverseDnsTable {
-    table: BoundedTable<AddressEntry>,
+    table: BoundedTable<ReverseDnsEntry>,
     /// `None` if DNS is not asked.
     queue: Option<DnsQueue>,
     store: StateStore,
@@ -231,7 +231,7 @@ impl ReverseDnsTable {
                 .split(' ')
                 .filter(|name| !name.is_empty())
                 .map(str::to_owned);
-            let found = CrawlerHostNames {
+            let found = ReverseDnsNames {
                 confirmed: listed.collect(),
                 without_forward: Vec::new(),
             };
@@ -269,7 +269,7 @@ impl ReverseDnsTable {
     }
 
     /// The entry of exactly this address: another one may have the same hash.
-    fn entry(&self, address: IpAddr) -> Option<AddressEntry> {
+    fn entry(&self, address: IpAddr) -> Option<ReverseDnsEntry> {
         self.table.get_with(self.table.hash(address), |entry| {
             (entry.address == address).then(|| entry.clone())
         })
@@ -283,7 +283,7 @@ impl ReverseDnsTable {
         pending_query: Option<(Timestamp, bool)>,
         now: Timestamp,
     ) {
-        let entry = AddressEntry {
+        let entry = ReverseDnsEntry {
             address,
             answer,
             pending_query,
@@ -321,7 +321,7 @@ impl ReverseDnsTable {
     pub fn record_answer(
         &self,
         address: IpAddr,
-        names: CrawlerHostNames,
+        names: ReverseDnsNames,
         ttl: Duration,
         now: Timestamp,
     ) {

@@ -89,11 +89,11 @@ pub struct FetchedList {
 
 /// The report about the update of one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListUpdate {
+pub struct ListUpdateReport {
     /// The URL of the list.
     pub url: String,
     /// The result.
-    pub result: UpdateResult,
+    pub result: ListUpdateResult,
     /// How many networks or keys the list has now.
     pub networks: usize,
     /// New networks.
@@ -107,7 +107,7 @@ pub struct ListUpdate {
 /// The result of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum UpdateResult {
+pub enum ListUpdateResult {
     /// The list differs from the former one.
     Changed,
     /// The list is the same.
@@ -121,18 +121,21 @@ pub enum UpdateResult {
     Absent,
 }
 
-impl ListUpdate {
+impl ListUpdateReport {
     /// Makes it the report of a failure.
-    pub(super) fn fail(&mut self, result: UpdateResult, error: String) {
+    pub(super) fn fail(&mut self, result: ListUpdateResult, error: String) {
         self.result = result;
         self.error = Some(error);
     }
 }
 
-impl UpdateResult {
+impl ListUpdateResult {
     /// Whether it needs attention.
     pub fn is_failure(self) -> bool {
-        matches!(self, UpdateResult::Unreachable | UpdateResult::Refused)
+        matches!(
+            self,
+            ListUpdateResult::Unreachable | ListUpdateResult::Refused
+        )
     }
 }
 
@@ -312,7 +315,7 @@ impl PublishedLists {
         &self,
         list: ListId,
         fetched: FetchedList,
-    ) -> Result<ListUpdate, ListRejection> {
+    ) -> Result<ListUpdateReport, ListRejection> {
         let new = ParsedList::parse(NetworkList {
             url: self.url(list).to_owned(),
             bytes: fetched.bytes.into(),
@@ -338,12 +341,12 @@ impl PublishedLists {
         let is_changed = before
             .as_ref()
             .is_none_or(|before| before.table != new.table || before.keys != new.keys);
-        let update = ListUpdate {
+        let update = ListUpdateReport {
             url: new.copy.url.clone(),
             result: if is_changed {
-                UpdateResult::Changed
+                ListUpdateResult::Changed
             } else {
-                UpdateResult::Unchanged
+                ListUpdateResult::Unchanged
             },
             networks,
             added: difference(new.table.networks(), former),

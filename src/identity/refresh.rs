@@ -2,14 +2,14 @@
 //! of the scheduler. It fetches each due list from the list's server or a mirror, or reads it from
 //! a file. [`PublishedLists::replace_list`] accepts or rejects the list.
 //!
-//! A list is due about a day after its server last confirmed it. After a failure it is due in about
-//! five minutes, then in twice that, up to six hours. A key directory is due sooner when a request
-//! has an unknown key. Files are read every minute.
+//! A list is due about a day after its server last confirmed it. After a failure the list is due in
+//! about five minutes. Each further failure doubles this delay, up to six hours. A key directory is
+//! due sooner when a request has an unknown key. Files are read every minute.
 
 use super::IdentityVerifier;
 use super::means::{ListId, is_directory};
 use super::published::{FetchedList, PublishedLists};
-pub use super::published::{ListUpdate, UpdateResult};
+pub use super::published::{ListUpdateReport, ListUpdateResult};
 use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
 use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
@@ -49,7 +49,7 @@ pub fn update_list(
     list: ListId,
     from: &ListSource,
     now: Timestamp,
-) -> ListUpdate {
+) -> ListUpdateReport {
     let url = lists.url(list).to_owned();
     let known = lists.get(list);
     let former = known.as_deref().map(|known| &known.copy);
@@ -64,27 +64,29 @@ pub fn update_list(
         ListSource::Published | ListSource::Off => fetch_list(&url, former, now),
     };
     let networks = known.as_ref().map_or(0, |known| known.entry_count());
-    let mut result = ListUpdate {
+    let mut result = ListUpdateReport {
         url,
         networks,
-        ..ListUpdate::default()
+        ..ListUpdateReport::default()
     };
     match fetched {
-        Ok(ListFetch::Unchanged(checked)) => lists.record_confirmation(list, checked),
+        Ok(ListFetchResult::Unchanged(checked)) => lists.record_confirmation(list, checked),
         // An operator's server should have it; a mirror and a directory need not.
-        Ok(ListFetch::Absent) if networks == 0 && is_copy => result.result = UpdateResult::Absent,
-        Ok(ListFetch::Absent) => {
+        Ok(ListFetchResult::Absent) if networks == 0 && is_copy => {
+            result.result = ListUpdateResult::Absent
+        }
+        Ok(ListFetchResult::Absent) => {
             let error = if is_copy {
                 "its copy is gone"
             } else {
                 "its server has none (404 or 410)"
             };
-            result.fail(UpdateResult::Unreachable, error.to_owned());
+            result.fail(ListUpdateResult::Unreachable, error.to_owned());
         }
-        Err(error) => result.fail(UpdateResult::Unreachable, error),
-        Ok(ListFetch::List(fetched)) => match lists.replace_list(list, fetched) {
+        Err(error) => result.fail(ListUpdateResult::Unreachable, error),
+        Ok(ListFetchResult::List(fetched)) => match lists.replace_list(list, fetched) {
             Ok(update) => result = update,
-            Err(error) => result.fail(UpdateResult::Refused, error.to_string()),
+            Err(error) => result.fail(ListUpdateResult::Refused, error.to_string()),
         },
     }
     lists.record_update(list, now, result.error.as_deref());
@@ -97,7 +99,7 @@ pub fn update_lists(
     wanted: &[ListId],
     from: &ListSource,
     now: Timestamp,
-) -> Vec<(ListId, Option<ListUpdate>)> {
+) -> Vec<(ListId, Option<ListUpdateReport>)> {
     let mut updates = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(MAX_PARALLEL_FETCHES) {
         thread::scope(|scope| {
@@ -118,7 +120,7 @@ pub fn update_lists(
 }
 
 /// The result of fetching a list, unless that failed.
-enum ListFetch {
+enum ListFetchResult {
     List(FetchedList),
     /// The former list was confirmed at this moment.
     Unchanged(Timestamp),
@@ -132,7 +134,7 @@ fn fetch_list(
     url: &str,
     former: Option<&NetworkList>,
     now: Timestamp,
-) -> Result<ListFetch, String> {
+) -> Result<ListFetchResult, String> {
     let config = client_config(FETCH_TIMEOUT)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .max_redirects(MAX_REDIRECTS)
@@ -145,7 +147,7 @@ fn fetch_list(
     let response = with_validators(request, etag, last_modified).call();
     let response = response.map_err(|error| failure_reason(&error))?;
     match response.status().as_u16() {
-        200 => Ok(ListFetch::List(FetchedList {
+        200 => Ok(ListFetchResult::List(FetchedList {
             etag: header_text(&response, "etag").unwrap_or_default(),
             last_modified: header_text(&response, "last-modified").unwrap_or_default(),
             bytes: read_body(response.into_body(), MAX_LIST_BYTES)
@@ -157,9 +159,9 @@ fn fetch_list(
             .flatten()
             .any(|known| !known.is_empty()) =>
         {
-            Ok(ListFetch::Unchanged(now))
+            Ok(ListFetchResult::Unchanged(now))
         }
-        404 | 410 => Ok(ListFetch::Absent),
+        404 | 410 => Ok(ListFetchResult::Absent),
         status => Err(format!("the answer is {status}")),
     }
 }
@@ -170,9 +172,9 @@ fn read_list_file(
     path: &Path,
     former: Option<&NetworkList>,
     now: Timestamp,
-) -> Result<ListFetch, String> {
+) -> Result<ListFetchResult, String> {
     match read_changed_file(path, former, now) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ListFetch::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ListFetchResult::Absent),
         read => read.map_err(|error| format!("{}: {error}", path.display())),
     }
 }
@@ -182,13 +184,13 @@ fn read_changed_file(
     path: &Path,
     former: Option<&NetworkList>,
     now: Timestamp,
-) -> io::Result<ListFetch> {
+) -> io::Result<ListFetchResult> {
     let checked = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
     let last_modified = checked.to_http_date();
     if former.is_some_and(|former| former.last_modified == last_modified) {
-        return Ok(ListFetch::Unchanged(checked));
+        return Ok(ListFetchResult::Unchanged(checked));
     }
-    Ok(ListFetch::List(FetchedList {
+    Ok(ListFetchResult::List(FetchedList {
         bytes: files::read_file_up_to(path, MAX_LIST_BYTES as u64)?,
         etag: String::new(),
         last_modified,
@@ -203,14 +205,14 @@ pub fn list_file_name(url: &str) -> &str {
 
 /// A handle for updates of all lists that an operator requests.
 pub struct ListUpdateHandle {
-    requests: SyncSender<SyncSender<Vec<ListUpdate>>>,
+    requests: SyncSender<SyncSender<Vec<ListUpdateReport>>>,
     job: JobWaker,
 }
 
 impl ListUpdateHandle {
     /// Updates all lists now and waits for it. `None` after a timeout, if the scheduler has ended, or if
     /// another such update waits.
-    pub fn update_now(&self) -> Option<Vec<ListUpdate>> {
+    pub fn update_now(&self) -> Option<Vec<ListUpdateReport>> {
         let (done, updates) = sync_channel(1);
         self.requests.try_send(done).ok()?;
         self.job.wake();
@@ -304,7 +306,7 @@ impl ListRefresher {
     }
 
     /// Updates the due and the requested lists, or all, and plans their next updates.
-    fn update_due(&mut self, all: bool) -> Vec<ListUpdate> {
+    fn update_due(&mut self, all: bool) -> Vec<ListUpdateReport> {
         let now = self.clock.moment().now;
         let wanted: Vec<ListId> = self
             .planned
@@ -331,7 +333,12 @@ impl ListRefresher {
 
     /// Plans the next update of a list after this one (`None`: its thread panicked). Returns whether
     /// to log it: a failing file is read every minute, and logged once.
-    fn plan_next(&mut self, list: ListId, update: Option<&ListUpdate>, now: Timestamp) -> bool {
+    fn plan_next(
+        &mut self,
+        list: ListId,
+        update: Option<&ListUpdateReport>,
+        now: Timestamp,
+    ) -> bool {
         let is_file = matches!(self.from, ListSource::Directory(_));
         let Some(due) = self.planned.iter_mut().find(|due| due.list == list) else {
             return false;
@@ -356,8 +363,8 @@ fn jittered(random: &RandomState, list: ListId, time: Duration) -> Duration {
 }
 
 /// Logs changed and rejected lists. Unreachable lists are one line, because an outage concerns all.
-fn log_updates(updates: &[ListUpdate]) {
-    use UpdateResult::*;
+fn log_updates(updates: &[ListUpdateReport]) {
+    use ListUpdateResult::*;
 
     for update in updates {
         let url = &update.url;
@@ -381,7 +388,7 @@ fn log_updates(updates: &[ListUpdate]) {
             Unchanged | Unreachable | Absent => {}
         }
     }
-    let unreachable: Vec<&ListUpdate> = updates
+    let unreachable: Vec<&ListUpdateReport> = updates
         .iter()
         .filter(|update| update.result == Unreachable)
         .collect();

@@ -3,7 +3,7 @@
 //! [`lookup_queue`] makes the queue of addresses to look up. [`start_lookups`] starts the thread
 //! that looks them up, at most 16 at a time and twenty a second.
 
-use super::names::{CrawlerHostNames, DnsQueue};
+use super::names::{DnsQueue, ReverseDnsNames};
 use super::{IdentityVerifier, RegistryProofMeans};
 use crate::clock::Clock;
 use crate::dns::{DnsAnswer, DnsResolver};
@@ -27,7 +27,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A definite answer of DNS about an address: the host names of crawlers, and the time to live.
 /// Without a definite answer, the reason.
-pub type DnsConfirmation = Result<(CrawlerHostNames, Duration), String>;
+pub type DnsConfirmation = Result<(ReverseDnsNames, Duration), String>;
 
 /// A query and its answer, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -70,13 +70,13 @@ pub async fn confirm_address(
     ));
     let (names, mut ttl) = match names {
         Records(names, ttl) => (names, ttl),
-        NotFound(ttl) => return Ok((CrawlerHostNames::default(), ttl)),
+        NotFound(ttl) => return Ok((ReverseDnsNames::default(), ttl)),
         Failed(error) => return Err(error),
     };
     if names.len() > MAX_NAMES {
         return Err(format!("the address has {} names", names.len()));
     }
-    let mut found = CrawlerHostNames::default();
+    let mut found = ReverseDnsNames::default();
     let mut failure = None;
     for name in names
         .iter()
@@ -99,7 +99,7 @@ pub async fn confirm_address(
             }
             NotFound(of_nothing) => {
                 ttl = ttl.min(of_nothing);
-                if means.may_lack_forward(name) {
+                if means.may_lack_forward_record(name) {
                     found.without_forward.push(name.to_ascii_lowercase());
                 }
             }

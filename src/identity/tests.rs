@@ -1,7 +1,7 @@
 //! Tests of whether a client counts as verified, unverified or impostor, as published lists and DNS
 //! answers change over time.
 
-use super::names::CrawlerHostNames;
+use super::names::ReverseDnsNames;
 use super::published::{FetchedList, ListRejection};
 use super::*;
 use crate::crawlers::{NetworkListError, Registry};
@@ -104,7 +104,7 @@ impl DnsWorld {
         let confirmed = names.iter().map(|name| (*name).to_owned()).collect();
         self.record_dns_answer(
             address,
-            CrawlerHostNames {
+            ReverseDnsNames {
                 confirmed,
                 without_forward: Vec::new(),
             },
@@ -115,7 +115,7 @@ impl DnsWorld {
     fn answer_without_forward(&self, address: &str, name: &str, now: i64) {
         self.record_dns_answer(
             address,
-            CrawlerHostNames {
+            ReverseDnsNames {
                 confirmed: Vec::new(),
                 without_forward: vec![name.to_owned()],
             },
@@ -123,7 +123,7 @@ impl DnsWorld {
         );
     }
 
-    fn record_dns_answer(&self, address: &str, names: CrawlerHostNames, now: i64) {
+    fn record_dns_answer(&self, address: &str, names: ReverseDnsNames, now: i64) {
         self.asked
             .lock()
             .expect("a queue")
@@ -485,7 +485,7 @@ fn policy_networks_decide_alone_only_without_dns() {
         evaluate_and_apply(&asking.proofs, &outside, Timestamp(0)).identity,
         Identity::Pending
     );
-    let silent = IdentityVerifier::policy_only(Registry::builtin());
+    let silent = IdentityVerifier::with_policy_networks_only(Registry::builtin());
     let found = evaluate_and_apply(&silent, &outside, Timestamp(0));
     assert_eq!(
         (found.identity, found.proof),

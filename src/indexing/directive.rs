@@ -208,7 +208,7 @@ impl Directive {
 
     /// Whether it is an unreadable date. It must come last: a recipient would take the rest for a
     /// part of the date.
-    fn is_unread_date(&self) -> bool {
+    fn is_unreadable_date(&self) -> bool {
         matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
     }
 }
@@ -301,7 +301,7 @@ impl Directives {
         }
         self.members.retain(|member| *member != Directive::All);
         self.members.push(directive);
-        let late = Directive::is_unread_date;
+        let late = Directive::is_unreadable_date;
         self.members
             .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
     }

@@ -3,8 +3,8 @@
 //! lost or misread, a page could become visible in search or disappear from it.
 //!
 //! There is no common grammar. This module follows these rules:
-//! - A bot's name applies to its line until the next name.
-//! - Keys that take values are recognised before names.
+//! - A bot's name applies to the directives after it, up to the next name or the end of the line.
+//! - A known key with a value (`max-snippet: 20`) is not taken for a bot's name.
 //! - A date may contain commas and colons.
 //! - Unknown text is kept, for the bot or for all bots that it was written for.
 

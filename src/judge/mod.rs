@@ -17,15 +17,15 @@ use crate::heads::origin_form;
 use crate::identity::{
     IdentityClaim, IdentityEffects, IdentityFinding, IdentityVerifier, SignedRequest,
 };
-use crate::ledger::{BehaviourTables, HostUpdate, Ledger, ProxiedFetch, RateMode, list_key};
+use crate::ledger::{BehaviourTables, HostUpdate, Ledger, ProxiedFetch, RateCheckMode, list_key};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::record::{Judgement, RequestCopy, RequestRecord, SiteJudgement};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Explanation,
-    Identity, IdentityDoubt, ProofKind, RecentBehaviour, RequestFacts, RequestToJudge,
-    ResponseFacts, decide_for, explain_decision, explain_unclaimed, identity_by_policy,
+    Action, CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Explanation, Identity,
+    IdentityDoubt, ProofKind, RecentBehaviour, RequestFacts, RequestToJudge, ResponseFacts,
+    SiteClaim, decide_for, explain_decision, explain_unclaimed, identity_by_policy,
 };
 use std::sync::Arc;
 use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
@@ -63,22 +63,24 @@ impl Judge {
     /// Judges a request, which must not have been judged before: it counts against the crawl rate,
     /// as a visit of the host, and marks the client if it hits a trap.
     pub fn judge(&self, request: &RequestCopy) -> Judgement {
-        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, RateMode::Count))
+        WORKSPACE
+            .with_borrow_mut(|workspace| self.judge_with(request, workspace, RateCheckMode::Count))
     }
 
     /// What [`Judge::judge`] would find now, without counting the request. Changes nothing. For a
     /// request that was judged before and that a proxy asks about again.
     pub fn preview(&self, request: &RequestCopy) -> Judgement {
-        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, RateMode::Check))
+        WORKSPACE
+            .with_borrow_mut(|workspace| self.judge_with(request, workspace, RateCheckMode::Check))
     }
 
-    /// Judges a request by the policies in force. Only with `RateMode::Count` it counts, and
+    /// Judges a request by the policies in force. Only with `RateCheckMode::Count` it counts, and
     /// changes the ledger, the proofs and the marks. For a host of no site only the claim is found.
     fn judge_with(
         &self,
         request: &RequestCopy,
         workspace: &mut JudgeWorkspace,
-        rate: RateMode,
+        rate: RateCheckMode,
     ) -> Judgement {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target());
@@ -88,7 +90,7 @@ impl Judge {
             Err(claim) => return Judgement::Unclaimed { claim, snapshot },
         };
         let mut evaluation = self.evaluate(request, claimant, facts);
-        if rate == RateMode::Count
+        if rate == RateCheckMode::Count
             && !self
                 .proofs
                 .record_signature(&evaluation.identity_effects, facts.now)
@@ -108,7 +110,7 @@ impl Judge {
             .map(Arc::new);
         let identity = evaluation.input.facts.identity;
         let cached_versions = evaluation.input.cached_versions;
-        if rate == RateMode::Count {
+        if rate == RateCheckMode::Count {
             self.apply_effects(evaluation, &decision, request);
         }
         let is_robots_txt = decision.action == Action::RobotsTxt;
@@ -145,9 +147,9 @@ impl Judge {
         snapshot: &'a Arc<Snapshot>,
         facts: &RequestFacts<'_>,
         claims: &mut ClaimCache,
-    ) -> Result<Claimant<'a>, Claim> {
+    ) -> Result<SiteClaim<'a>, Claim> {
         let agent = facts.user_agent;
-        let identified = Claimant::find_with(snapshot, facts, |index, site| {
+        let identified = SiteClaim::find_with(snapshot, facts, |index, site| {
             claims.get_or_identify(snapshot, Some(index), agent, || {
                 self.registry.identify_on_site(agent, &site.tokens)
             })
@@ -167,7 +169,7 @@ impl Judge {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target());
         let facts = request.to_facts(&target);
-        let Some(claimant) = Claimant::find_by_name(&snapshot, self.registry, &facts) else {
+        let Some(claimant) = SiteClaim::find_by_name(&snapshot, self.registry, &facts) else {
             return explain_unclaimed(self.registry, &facts, response);
         };
         let Evaluation {
@@ -190,7 +192,7 @@ impl Judge {
         let decision = self.decide(
             request,
             &input,
-            RateMode::Check,
+            RateCheckMode::Check,
             &mut DecisionScratch::default(),
         );
         let mut explanation = explain_decision(&input, &decision, response);
@@ -215,10 +217,10 @@ impl Judge {
     fn evaluate<'a>(
         &self,
         request: &RequestCopy,
-        claimant: Claimant<'a>,
+        claimant: SiteClaim<'a>,
         mut facts: RequestFacts<'a>,
     ) -> Evaluation<'a> {
-        let Claimant { entry, claim, .. } = claimant;
+        let SiteClaim { entry, claim, .. } = claimant;
         let mut finding = IdentityFinding::default();
         let mut identity_effects = IdentityEffects::default();
         let mut list_observation = None;
@@ -253,7 +255,7 @@ impl Judge {
     fn cached_versions<'a>(
         &self,
         request: &RequestCopy,
-        claimant: Claimant<'a>,
+        claimant: SiteClaim<'a>,
         peers_confirmed: bool,
     ) -> (CachedVersions<'a>, HostUpdate) {
         let moment = request.arrival_moment();
@@ -284,14 +286,14 @@ impl Judge {
     fn check_identity<'a>(
         &self,
         request: &RequestCopy,
-        claimant: Claimant<'a>,
+        claimant: SiteClaim<'a>,
         facts: &RequestFacts<'_>,
     ) -> (
         IdentityFinding,
         IdentityEffects,
         Option<(Option<&'a SiteEntry>, Identity)>,
     ) {
-        let Claimant { entry, claim, .. } = claimant;
+        let SiteClaim { entry, claim, .. } = claimant;
         let may_accuse = facts.client.is_some() && request.unread.is_empty();
         // The policy may list the address of a trusted proxy as the crawler's.
         let peer_facts = RequestFacts {
@@ -354,7 +356,7 @@ impl Judge {
             list_observation,
             ..
         } = evaluation;
-        let Claimant { entry, claim, .. } = input.claimant;
+        let SiteClaim { entry, claim, .. } = input.claimant;
         let now = input.facts.now;
         self.ledger
             .record_request(entry, input.facts.host, host_update, now);
@@ -402,7 +404,7 @@ impl Judge {
             // A marked client would have been blocked for its mark, and not for this request.
             let behaviour =
                 self.behaviours
-                    .evaluate(&input, request.arrival.monotonic, RateMode::Check);
+                    .evaluate(&input, request.arrival.monotonic, RateCheckMode::Check);
             let behaviour = RecentBehaviour {
                 trapped: false,
                 ..behaviour
@@ -503,12 +505,12 @@ impl Judge {
     }
 
     /// The second half of judging: the recent behaviour of the client, and the decision. Counts the
-    /// request against the crawl rate only with `RateMode::Count`.
+    /// request against the crawl rate only with `RateCheckMode::Count`.
     fn decide(
         &self,
         request: &RequestCopy,
         input: &RequestToJudge<'_>,
-        rate: RateMode,
+        rate: RateCheckMode,
         scratch: &mut DecisionScratch,
     ) -> Decision {
         let behaviour = self

@@ -1,7 +1,8 @@
 //! [`PeerConfirmation`] delays the record of a violation until the peers (other instances of
 //! crawlgate in front of the same sites) have reported which versions of robots.txt they served.
-//! Then the request is judged again, because a peer may have served a version that allows it. If
-//! the reports take too long, or too many violations wait, the violation is recorded as `unproven`.
+//! Then the request is judged again, because a peer may have served a version that allows the
+//! request. If the reports take too long, or too many violations wait, the violation is recorded as
+//! `unproven`.
 
 use crate::locks::lock;
 use crate::peers::{CONFIRM_TIMEOUT, ExchangeProgress};
@@ -57,7 +58,7 @@ impl PeerConfirmation {
 
     /// Sets whether no peer confirms records any more. Then no further record waits; those that
     /// wait already stay.
-    pub fn set_closed(&self, is_closed: bool) {
+    pub fn set_confirmation_ended(&self, is_closed: bool) {
         let _waiting = lock(&self.waiting);
         self.is_closed.store(is_closed, Relaxed);
     }

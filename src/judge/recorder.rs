@@ -117,7 +117,7 @@ impl Recorder {
         match &self.logs.peers {
             Some(peers) if accuses => {
                 if !peers.enqueue(request) {
-                    self.write_to_sinks(&request.to_unproven());
+                    self.write_to_sinks(&request.with_unproven_kind());
                 }
             }
             _ => self.write_to_sinks(request),
@@ -146,7 +146,7 @@ impl Recorder {
             };
             let Some(judged) = rejudge else {
                 counts.unconfirmed += 1;
-                self.write_to_sinks(&record.to_unproven());
+                self.write_to_sinks(&record.with_unproven_kind());
                 continue;
             };
             if judged.accuses() {

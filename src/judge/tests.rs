@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::{Clock, Moment};
 use crate::heads::{HeadFields, SignatureFields};
 use crate::record::ProxyPath;
-use crate::sites::SiteOptions;
+use crate::sites::SiteLoadOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
 use crate::verdict::{Action, Kind, NonCountingHost};
@@ -53,7 +53,7 @@ fn judge_with_policy(directory: &Path, policy: &str) -> World {
     std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
     let clock = Clock::default();
     let (store, remembered) = StateStore::in_memory_only();
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: directory.to_owned(),
         strict: true,
         may_be_missing: false,
@@ -68,7 +68,7 @@ fn judge_with_policy(directory: &Path, policy: &str) -> World {
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(IdentityVerifier::policy_only(registry));
+    let proofs = Arc::new(IdentityVerifier::with_policy_networks_only(registry));
     let recorder = Recorder::new(Metrics::new(), Arc::default(), RequestLogs::off());
     let judge = Judge {
         sites,

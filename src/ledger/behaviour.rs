@@ -3,7 +3,7 @@
 //! certainly served the present robots.txt. [`BehaviourTables::evaluate`] looks up one request in
 //! all three.
 
-use super::cached_versions::CrawlerRobotsCache;
+use super::cached_versions::CrawlerCacheProfile;
 use super::clock_steps::MAX_CLOCK_DRIFT;
 use super::crawl_rate::CrawlRateTransfer;
 use super::host_table::HostKey;
@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, self_given_name};
 use crate::policy::site::Site;
 use crate::verdict::{
-    Claimant, Identity, RecentBehaviour, RequestFacts, RequestToJudge, behaviour_counts,
+    Identity, RecentBehaviour, RequestFacts, RequestToJudge, SiteClaim, behaviour_counts,
     claim_label, crawl_delay,
 };
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct BehaviourTransfer {
 
 /// Whether a request counts against the crawl rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateMode {
+pub enum RateCheckMode {
     /// It counts.
     Count,
     /// It does not count; the rate is only checked.
@@ -99,11 +99,11 @@ fn remembered_name<'a>(case: &RequestToJudge<'a>) -> Option<&'a str> {
 /// cache, because only the cache fetches; and for an invalid host name.
 fn with_current_fetch<T>(
     registry: &Registry,
-    claimant: Claimant<'_>,
+    claimant: SiteClaim<'_>,
     host: &[u8],
     ask: impl FnOnce(ProvenFetch<'_>) -> T,
 ) -> Option<T> {
-    let Claimant { entry, claim, .. } = claimant;
+    let SiteClaim { entry, claim, .. } = claimant;
     let site = &*entry.site;
     let is_distinct =
         matches!(claim, Claim::Known(_) | Claim::PolicyToken(_)) && site.behind_cache.is_none();
@@ -111,7 +111,7 @@ fn with_current_fetch<T>(
         return None;
     }
     let key = site_host_key(&site.name, host)?;
-    let crawler = CrawlerRobotsCache::for_claim(claim, registry, entry).name;
+    let crawler = CrawlerCacheProfile::for_claim(claim, registry, entry).name;
     Some(ask(ProvenFetch {
         key: &key,
         crawler,
@@ -160,7 +160,7 @@ impl BehaviourTables {
         &self,
         case: &RequestToJudge<'_>,
         monotonic: Duration,
-        rate: RateMode,
+        rate: RateCheckMode,
     ) -> RecentBehaviour {
         let Some(subject) = BehaviourSubject::from_case(case) else {
             return RecentBehaviour::default();
@@ -173,11 +173,11 @@ impl BehaviourTables {
             crawl_delay(case, was_served_current)
         };
         let too_fast = delay.and_then(|delay| match rate {
-            RateMode::Count => {
+            RateCheckMode::Count => {
                 self.crawl_rates
                     .count_request(subject.rate_key()?, delay, monotonic)
             }
-            RateMode::Check => {
+            RateCheckMode::Check => {
                 self.crawl_rates
                     .check_request(subject.rate_key()?, delay, monotonic)
             }
@@ -212,7 +212,7 @@ impl BehaviourTables {
     pub fn record_served(
         &self,
         registry: &Registry,
-        claimant: Claimant<'_>,
+        claimant: SiteClaim<'_>,
         facts: &RequestFacts<'_>,
     ) {
         with_current_fetch(registry, claimant, facts.host, |fetch| {

@@ -12,8 +12,8 @@ use crate::policy::{
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Identity, Kind,
-    RequestFacts, RequestToJudge, decide_for, load_site,
+    CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Identity, Kind, RequestFacts,
+    RequestToJudge, SiteClaim, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
 use proptest::prelude::*;
@@ -638,7 +638,7 @@ impl BehaviourWorld {
         };
         let registry = Registry::builtin();
         let claimant =
-            Claimant::find(&self.snapshot, registry, &facts).expect("a site has the host");
+            SiteClaim::find(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
         let is_cached = |version: &SupersededVersion| facts.now.since(version.superseded_at) <= DAY;
         let places = self
@@ -664,8 +664,8 @@ impl BehaviourWorld {
             claimant,
             cached_versions,
         };
-        let peeked = self.behaviours.evaluate(&case, now, RateMode::Check);
-        let behaviour = self.behaviours.evaluate(&case, now, RateMode::Count);
+        let peeked = self.behaviours.evaluate(&case, now, RateCheckMode::Check);
+        let behaviour = self.behaviours.evaluate(&case, now, RateCheckMode::Count);
         assert_eq!(peeked, behaviour, "to look says what counting says");
         let decision = decide_for(&case, behaviour, &mut DecisionScratch::default());
         if decision.trap_hit {
@@ -685,7 +685,7 @@ impl BehaviourWorld {
             identity,
             now: Timestamp(500),
         };
-        let claimant = Claimant::find(&self.snapshot, Registry::builtin(), &facts)
+        let claimant = SiteClaim::find(&self.snapshot, Registry::builtin(), &facts)
             .expect("a site has the host");
         self.behaviours
             .record_served(Registry::builtin(), claimant, &facts);

@@ -1,15 +1,15 @@
 //! [`estimate_cached_versions`] computes which earlier versions of robots.txt a crawler may still
 //! have cached. It uses the versions that the host published, and those that the crawler was served
-//! there. [`CrawlerRobotsCache`] is the cache in which a crawler keeps robots.txt. Several crawlers
-//! may share one.
+//! there. [`CrawlerCacheProfile`] is the cache in which a crawler keeps robots.txt. Several
+//! crawlers may share one cache.
 
-use super::host::{ALL_CLIENTS, HostRecord, ServeHistory};
+use super::host::{ALL_CLIENTS, HostRecord, ServedVersions};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::policy::publication_history::PeerPublications;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, CachedVersionsBasis, Claimant, select_versions, superseded_bits_since,
+    CachedVersions, CachedVersionsBasis, SiteClaim, select_versions, superseded_bits_since,
 };
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ const TOOLS: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share their served
 /// versions.
-pub struct CrawlerRobotsCache<'a> {
+pub struct CrawlerCacheProfile<'a> {
     /// Its name.
     pub name: &'a str,
     /// The documented lifetime of a copy.
     max_age: Duration,
 }
 
-impl<'a> CrawlerRobotsCache<'a> {
+impl<'a> CrawlerCacheProfile<'a> {
     /// The cache of a claimed crawler: its own by the registry or by the token of the policy, or
     /// the one that all unknown bots, all tools, or all other clients share. Only the registry
     /// documents a lifetime of copies; otherwise it is zero.
@@ -35,11 +35,11 @@ impl<'a> CrawlerRobotsCache<'a> {
         claim: Claim,
         registry: &'a Registry,
         entry: &'a SiteEntry,
-    ) -> CrawlerRobotsCache<'a> {
+    ) -> CrawlerCacheProfile<'a> {
         let name = match claim {
             Claim::Known(index) => {
                 let (name, max_age) = registry.robots_cache(index);
-                return CrawlerRobotsCache { name, max_age };
+                return CrawlerCacheProfile { name, max_age };
             }
             Claim::PolicyToken(index) => entry
                 .site
@@ -51,7 +51,7 @@ impl<'a> CrawlerRobotsCache<'a> {
             Claim::Tool => TOOLS,
             Claim::Visitor => ALL_CLIENTS,
         };
-        CrawlerRobotsCache {
+        CrawlerCacheProfile {
             name,
             max_age: Duration::ZERO,
         }
@@ -72,13 +72,13 @@ pub struct ObservationCaveats {
 /// that the crawler was served. Otherwise, and behind a cache, they are all versions that were in
 /// force in that time. Versions that peers may have served without a report are added.
 pub fn estimate_cached_versions<'a>(
-    claimant: Claimant<'a>,
-    cache: CrawlerRobotsCache<'_>,
+    claimant: SiteClaim<'a>,
+    cache: CrawlerCacheProfile<'_>,
     host: &HostRecord,
     now: Timestamp,
     known: ObservationCaveats,
 ) -> CachedVersions<'a> {
-    let Claimant { entry, history, .. } = claimant;
+    let SiteClaim { entry, history, .. } = claimant;
     let set_forward = known.clock_set_by.and_then(|by| u64::try_from(by).ok());
     let set_forward = Duration::from_secs(set_forward.unwrap_or_default());
     // A cache in front of crawlgate may have served a copy later.
@@ -166,7 +166,7 @@ impl CacheEstimate {
     }
 
     /// Adds all versions that were in force since `cached_since`.
-    fn add_superseded(&mut self, claimant: Claimant<'_>) {
+    fn add_superseded(&mut self, claimant: SiteClaim<'_>) {
         let history = claimant.history;
         self.cached = superseded_bits_since(claimant, self.cached_since);
         self.may_be_unknown = self.may_be_cached(history.unknown_until);
@@ -177,7 +177,7 @@ impl CacheEstimate {
     }
 
     /// Adds versions that the ledger recorded as served.
-    fn add_served(&mut self, claimant: Claimant<'_>, served: &ServeHistory) {
+    fn add_served(&mut self, claimant: SiteClaim<'_>, served: &ServedVersions) {
         for visit in &served.versions {
             if !self.may_be_cached(Some(visit.at)) {
                 continue;
@@ -214,11 +214,11 @@ impl CacheEstimate {
 /// Whether the crawler itself was served the version in force, since the identity epoch. False
 /// behind a cache, and for unknown bots and tools, which share a name.
 fn has_version_in_force(
-    claimant: Claimant<'_>,
-    cache: CrawlerRobotsCache<'_>,
+    claimant: SiteClaim<'_>,
+    cache: CrawlerCacheProfile<'_>,
     host: &HostRecord,
 ) -> bool {
-    let Claimant { entry, history, .. } = claimant;
+    let SiteClaim { entry, history, .. } = claimant;
     let is_alone =
         cache.name != OTHER_BOTS && cache.name != TOOLS && entry.site.behind_cache.is_none();
     let current = entry.site.robots_txt.version;

@@ -2,9 +2,8 @@
 //! wall clock with the monotonic clock. Afterwards the recorded times are unreliable, so crawlgate
 //! begins anew to observe which robots.txt crawlers are served.
 //!
-//! When a request shows that the clock was set or the machine slept, the clock counts as unsettled
-//! until [`ClockStepDetector::mark_settled`] is called. Until then, the times of requests to hosts
-//! are not recorded.
+//! After a detection, the clock counts as unsettled until [`ClockStepDetector::mark_settled`] is
+//! called. Until that call, the times of requests to hosts are not recorded.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};

@@ -1,5 +1,5 @@
 //! [`HostRecord`]: which versions of robots.txt each crawler was served on one host
-//! ([`ServeHistory`]), and since when the host is observed. Since that time the record has every
+//! ([`ServedVersions`]), and since when the host is observed. Since that time the record has every
 //! robots.txt that was served on the host. Observation restarts when the host moves to another
 //! site, when no crawler requested the host for long, and when records may be missing.
 //! [`host_facts`] converts a record into facts (rows) for the state database, and [`restore_hosts`]
@@ -32,7 +32,7 @@ const EVERY_CRAWLER: &str = "";
 
 /// A served version, with the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastServed {
+pub struct VersionLastServed {
     /// The version.
     pub version: RobotsVersionId,
     /// When it, or a 304 for it, was last sent completely.
@@ -41,28 +41,28 @@ pub struct LastServed {
 
 /// The versions that were served to one crawler on one host.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ServeHistory {
+pub struct ServedVersions {
     /// Each version once.
-    pub versions: SmallVec<[LastServed; 2]>,
+    pub versions: SmallVec<[VersionLastServed; 2]>,
     /// When the last dropped version was served, if more than `MAX_VERSIONS` were.
     pub lost: Option<Timestamp>,
 }
 
-/// The result of [`ServeHistory::add`].
+/// The result of [`ServedVersions::add`].
 #[derive(Debug, PartialEq, Eq)]
-pub struct ServeChange {
+pub struct AddVersionResult {
     /// Whether the version or its last time changed.
     pub is_new: bool,
     /// The version that was dropped.
     pub dropped: Option<RobotsVersionId>,
 }
 
-impl ServeHistory {
+impl ServedVersions {
     /// Records that a version was served at `at`. An earlier time than the known one changes
     /// nothing. Beyond `MAX_VERSIONS` the version that was served longest ago is dropped, and its
     /// time is kept in `lost`.
-    pub fn add(&mut self, version: RobotsVersionId, at: Timestamp) -> ServeChange {
-        let mut added = ServeChange {
+    pub fn add(&mut self, version: RobotsVersionId, at: Timestamp) -> AddVersionResult {
+        let mut added = AddVersionResult {
             is_new: true,
             dropped: None,
         };
@@ -76,7 +76,7 @@ impl ServeHistory {
                 added.is_new = at > visit.at;
                 visit.at = visit.at.max(at);
             }
-            None => self.versions.push(LastServed { version, at }),
+            None => self.versions.push(VersionLastServed { version, at }),
         }
         if self.versions.len() > MAX_VERSIONS
             && let Some((oldest, visit)) = self
@@ -146,9 +146,9 @@ pub struct HostRecord {
     /// never.
     perhaps_cached: AtomicI64,
     /// Versions that any crawler may have been served without a record, around a crash.
-    pub every_crawler: ServeHistory,
+    pub every_crawler: ServedVersions,
     /// By the name of the robots.txt cache, from the registry and policies.
-    pub crawlers: HashMap<Box<str>, ServeHistory, RandomState>,
+    pub crawlers: HashMap<Box<str>, ServedVersions, RandomState>,
 }
 
 /// Converts the time of a cache to seconds; `NO_CACHE` without a cache.
@@ -270,12 +270,12 @@ impl HostRecord {
     }
 
     /// What was served to the crawlers of a robots.txt cache, created if it is missing.
-    pub fn serve_history_mut(&mut self, name: &str) -> &mut ServeHistory {
+    pub fn serve_history_mut(&mut self, name: &str) -> &mut ServedVersions {
         self.crawlers.entry(name.into()).or_default()
     }
 
     /// What was served to each crawler, by name.
-    pub fn serve_histories(&self) -> impl Iterator<Item = (&str, &ServeHistory)> {
+    pub fn serve_histories(&self) -> impl Iterator<Item = (&str, &ServedVersions)> {
         self.crawlers
             .iter()
             .map(|(name, history)| (&**name, history))
@@ -389,15 +389,15 @@ pub fn removal_facts(name: &str, host: &HostRecord, at: Timestamp) -> Vec<Fact> 
         .collect()
 }
 
-/// The facts of a change that [`ServeHistory::add`] returned: the version with its time, if that is
+/// The facts of a change that [`ServedVersions::add`] returned: the version with its time, if that is
 /// new. If another version was dropped, also its removal and the new value of `lost`. `after` is
 /// the changed history.
 pub fn serve_change_facts(
     name: &str,
     crawler: &str,
     version: RobotsVersionId,
-    added: ServeChange,
-    after: &ServeHistory,
+    added: AddVersionResult,
+    after: &ServedVersions,
 ) -> Vec<Fact> {
     let at = after
         .versions

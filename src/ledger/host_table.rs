@@ -64,7 +64,7 @@ pub struct HostTable {
     shards: Box<[RwLock<HostShard>]>,
     hasher: RandomState,
     bounds: TableBounds,
-    /// Whether hosts were added since `take_grown`.
+    /// Whether hosts were added since `take_hosts_added`.
     has_grown: AtomicBool,
     store: StateStore,
     /// The latest moment of any fact: see [`HostTable::fact_time`].
@@ -192,7 +192,7 @@ impl HostTable {
             .is_none_or(|(known, _)| **known != *key)
         {
             let host = new();
-            let gone = shard.make_room(self.bounds);
+            let gone = shard.evict_hosts_if_full(self.bounds);
             shard.crawlers += host.crawlers.len();
             let other = shard.hosts.insert(hash, (key.into(), host));
             shard.crawlers -= other.as_ref().map_or(0, |(_, other)| other.crawlers.len());
@@ -308,7 +308,7 @@ impl HostTable {
     }
 
     /// Whether hosts were added since this was last called.
-    pub fn take_grown(&self) -> bool {
+    pub fn take_hosts_added(&self) -> bool {
         self.has_grown.swap(false, AcqRel)
     }
 
@@ -348,7 +348,7 @@ impl HostTable {
 impl HostShard {
     /// If the shard is full of hosts or crawlers, removes an eighth of the hosts and returns them:
     /// first hosts that no policy names, and among these the ones without requests for longest.
-    fn make_room(&mut self, bounds: TableBounds) -> Vec<(Box<[u8]>, HostRecord)> {
+    fn evict_hosts_if_full(&mut self, bounds: TableBounds) -> Vec<(Box<[u8]>, HostRecord)> {
         if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
             return Vec::new();
         }

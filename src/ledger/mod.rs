@@ -27,7 +27,7 @@ mod peers;
 mod proven_fetches;
 mod proxy_paths;
 
-pub use behaviour::{BehaviourTables, BehaviourTransfer, RateMode};
+pub use behaviour::{BehaviourTables, BehaviourTransfer, RateCheckMode};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRates, RateKey};
@@ -49,13 +49,13 @@ use crate::record::ProxyPath;
 use crate::state::{RestoredState, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, CachedVersionsBasis, Claimant, NonCountingHost, superseded_bits_since,
+    CachedVersions, CachedVersionsBasis, NonCountingHost, SiteClaim, superseded_bits_since,
 };
-use cached_versions::{CrawlerRobotsCache, ObservationCaveats, estimate_cached_versions};
+use cached_versions::{CrawlerCacheProfile, ObservationCaveats, estimate_cached_versions};
 use clock_steps::ClockStepDetector;
 use host::{ALL_CLIENTS, HostOwner, HostRecord, restore_hosts};
 use host_table::{HostTable, TableBounds, host_key, key_text};
-use network_list_health::NetworkListHealth;
+use network_list_health::NetworkListHealthTable;
 use owners::{find_owner, find_site, versions_since};
 use peers::served_fact;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ pub struct Ledger {
     /// They are observed from the beginning of time.
     new_hosts: Vec<String>,
     /// Which lists of networks may prove an impostor.
-    pub list_health: NetworkListHealth,
+    pub list_health: NetworkListHealthTable,
     /// The generation of the snapshot that was last applied.
     generation: AtomicU64,
     /// The next process, while it has the state directory.
@@ -122,7 +122,7 @@ pub struct CrawlerCopies {
     /// The name of the crawler's robots.txt cache.
     pub crawler: String,
     /// Each version with the last time, the latest last.
-    pub versions: Vec<host::LastServed>,
+    pub versions: Vec<host::VersionLastServed>,
 }
 
 impl Ledger {
@@ -130,7 +130,7 @@ impl Ledger {
     #[cfg(any(test, feature = "internals"))]
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let (store, _) = StateStore::in_memory_only();
-        let list_health = NetworkListHealth::restore(&[], store.clone());
+        let list_health = NetworkListHealthTable::restore(&[], store.clone());
         let hosts = HostTable::new(TableBounds::default(), store);
         Ledger::from_parts(hosts, list_health, new_hosts, snapshot, moment)
     }
@@ -140,7 +140,7 @@ impl Ledger {
     /// crash every crawler may have been served what was published since the last commit.
     ///
     /// If the previous process still answers requests, versions that it may serve count as cached
-    /// until [`Ledger::predecessor_ended`].
+    /// until [`Ledger::record_predecessor_end`].
     pub fn open(
         store: StateStore,
         remembered: &RestoredState,
@@ -150,7 +150,8 @@ impl Ledger {
     ) -> (Ledger, Vec<Fact>) {
         let now = moment.now;
         let previous = remembered.previous_run;
-        let list_health = NetworkListHealth::restore(&remembered.facts.list_proofs, store.clone());
+        let list_health =
+            NetworkListHealthTable::restore(&remembered.facts.list_proofs, store.clone());
         let hosts = HostTable::new(TableBounds::default(), store);
         for (name, host) in restore_hosts(&remembered.facts, now) {
             if let Some(key) = host_key(name.as_bytes()) {
@@ -180,7 +181,7 @@ impl Ledger {
     /// serves.
     fn from_parts(
         hosts: HostTable,
-        list_health: NetworkListHealth,
+        list_health: NetworkListHealthTable,
         new_hosts: Vec<String>,
         snapshot: &Snapshot,
         moment: Moment,
@@ -211,7 +212,7 @@ impl Ledger {
     pub fn cached_versions<'a>(
         &self,
         registry: &Registry,
-        claimant: Claimant<'a>,
+        claimant: SiteClaim<'a>,
         host_name: &[u8],
         moment: Moment,
         peers_confirmed: bool,
@@ -228,7 +229,7 @@ impl Ledger {
                 Unchanged,
             );
         };
-        let cache = CrawlerRobotsCache::for_claim(claimant.claim, registry, entry);
+        let cache = CrawlerCacheProfile::for_claim(claimant.claim, registry, entry);
         // This process does not know what the next one has served.
         let peers_unknown =
             locks::read(&self.successor).is_some() || self.peers_unknown.load(Relaxed);
@@ -296,7 +297,7 @@ impl Ledger {
         now: Timestamp,
     ) {
         let Some(key) = host_key(host) else { return };
-        let crawler = CrawlerRobotsCache::for_claim(claim, registry, entry).name;
+        let crawler = CrawlerCacheProfile::for_claim(claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
         // Held to the end, so that a hand-over waits for this record and stores it.
         let _successor = locks::read(&self.successor);
@@ -329,7 +330,7 @@ impl Ledger {
             return;
         }
         let Some(key) = host_key(host) else { return };
-        let crawler = CrawlerRobotsCache::for_claim(fetch.claim, registry, entry).name;
+        let crawler = CrawlerCacheProfile::for_claim(fetch.claim, registry, entry).name;
         let version = entry.site.robots_txt.version;
         let max_age = entry.site.policy.robots.max_age.value;
         self.hosts.record_fetch_path(&key, now, |paths| {
@@ -438,7 +439,7 @@ impl Ledger {
         self.clock.mark_settled();
         let other = self.generation.load(Relaxed) != snapshot.generation;
         // A request under the previous policies may have added a host that moved meanwhile.
-        if self.hosts.take_grown() || other {
+        if self.hosts.take_hosts_added() || other {
             self.apply_snapshot(snapshot, moment.now);
         }
         self.list_health.log_and_store(moment.now);

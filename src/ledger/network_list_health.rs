@@ -1,8 +1,8 @@
-//! [`NetworkListHealth`] decides which lists of crawlers' networks may prove impostors. A client is
-//! an impostor if it claims to be a crawler, and none of the crawler's networks has its address. An
-//! outdated list would accuse real crawlers. So a list may accuse clients only if it verified a
-//! client as the crawler within the last week. If it verified none in that week, and requests under
-//! the crawler's name came from other addresses, the list is suspended.
+//! [`NetworkListHealthTable`] decides which lists of crawlers' networks may prove impostors. An
+//! impostor is a client that claims to be a crawler, but has an address outside the crawler's
+//! networks. An outdated list would accuse real crawlers. So a list may accuse clients only if the
+//! list verified a client as the crawler within the last week. If the list verified no client in
+//! that week, but other addresses sent requests under the crawler's name, the list is suspended.
 //!
 //! The policy of a site may have a list for a crawler, which counts on that site only. A crawler
 //! whose operator publishes networks or host names has one more list, which counts on all sites
@@ -78,15 +78,15 @@ pub struct ListHealth {
 
 /// The lists of all sites and crawlers.
 #[derive(Debug)]
-pub struct NetworkListHealth {
+pub struct NetworkListHealthTable {
     table: ArcSwap<ListTable>,
     store: StateStore,
 }
 
-impl NetworkListHealth {
-    /// Restores the lists of the state store. The next [`NetworkListHealth::apply_policies`]
+impl NetworkListHealthTable {
+    /// Restores the lists of the state store. The next [`NetworkListHealthTable::apply_policies`]
     /// removes lists that no policy has.
-    pub fn restore(proofs: &[(Timestamp, ListProof)], store: StateStore) -> NetworkListHealth {
+    pub fn restore(proofs: &[(Timestamp, ListProof)], store: StateStore) -> NetworkListHealthTable {
         let mut table = ListTable::new();
         for (_, proof) in proofs {
             let known = ListState {
@@ -99,7 +99,7 @@ impl NetworkListHealth {
                 .or_default()
                 .insert(proof.crawler.clone(), Arc::new(known));
         }
-        NetworkListHealth {
+        NetworkListHealthTable {
             table: ArcSwap::from_pointee(table),
             store,
         }
@@ -151,7 +151,7 @@ impl NetworkListHealth {
     }
 
     /// Returns what is proven of a request, given what the list says of its address (`identity`),
-    /// and whether `NetworkListHealth::record_identity` is due. `Impostor` becomes `Suspended`
+    /// and whether `NetworkListHealthTable::record_identity` is due. `Impostor` becomes `Suspended`
     /// unless the list verified a request within a week. A note is due once a minute, for
     /// `Verified` and `Impostor`. Changes nothing, and neither locks nor waits. `list` is what
     /// [`list_key`] returns.

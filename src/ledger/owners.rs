@@ -1,6 +1,6 @@
 //! [`find_owner`] finds the site that a host belongs to at present. [`versions_since`] finds the
-//! versions of robots.txt that the host published since a given time. The ledger, which records
-//! which robots.txt each crawler was served on each host, needs both.
+//! versions of robots.txt that the host published since a given time. The ledger needs both
+//! functions. It records which robots.txt each crawler was served on each host.
 
 use super::host::HostOwner;
 use crate::policy::site::split_host_port;

@@ -36,7 +36,7 @@ impl Ledger {
     /// Records the end of the previous process. Unless it reported everything that it served
     /// (`reported_all`), all versions published since the hand-over count as served to every
     /// crawler.
-    pub fn predecessor_ended(&self, snapshot: &Snapshot, reported_all: bool, now: Timestamp) {
+    pub fn record_predecessor_end(&self, snapshot: &Snapshot, reported_all: bool, now: Timestamp) {
         let since = Timestamp(self.overlap_since.load(Acquire));
         if !reported_all && since.0 != NO_OVERLAP {
             self.hosts

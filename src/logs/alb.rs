@@ -25,16 +25,16 @@ pub fn is_alb_line(line: &[u8]) -> bool {
 pub fn parse_alb_line(line: &[u8]) -> LineResult<'_> {
     let mut cursor = ColumnCursor(line);
     let mut values = FieldValues::default();
-    values.set(LogField::Time, cursor.last_of(2)?);
-    values.set(LogField::Client, cursor.last_of(2)?);
+    values.set(LogField::Time, cursor.nth_word(2)?);
+    values.set(LogField::Client, cursor.nth_word(2)?);
     // The target and three durations.
-    values.set(LogField::Status, cursor.last_of(5)?);
+    values.set(LogField::Status, cursor.nth_word(5)?);
     // The status of the target and the bytes received.
-    values.set(LogField::Bytes, cursor.last_of(3)?);
+    values.set(LogField::Bytes, cursor.nth_word(3)?);
     values.set(LogField::Request, cursor.escaped()?);
     values.set(LogField::UserAgent, cursor.escaped()?);
     // The cipher, the protocol and the target group; then the trace.
-    cursor.last_of(3)?;
+    cursor.nth_word(3)?;
     cursor.escaped()?;
     values.into_checked_line()
 }

@@ -1,9 +1,8 @@
 //! [`parse_clf_line`] parses a line of an access log in the Common or Combined format of Apache and
 //! nginx, with or without a leading virtual host or X-Forwarded-For. Further columns after the user
 //! agent are ignored, as in the format of Traefik. But quoted columns directly after the user agent
-//! must be `-` or a list of addresses (X-Forwarded-For). A line with another text there is
-//! rejected: its format may have an additional column before the user agent, so that the wrong
-//! column was read as the user agent.
+//! must be `-` or a list of addresses (X-Forwarded-For). Any other quoted text there may be the
+//! real user agent, after an additional column. So such a line is rejected.
 
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
 use super::columns::Quoted;

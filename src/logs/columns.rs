@@ -26,7 +26,7 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// The line has ended.
-    pub fn last_of(&mut self, count: usize) -> Result<&'a [u8], UnreadableReason> {
+    pub fn nth_word(&mut self, count: usize) -> Result<&'a [u8], UnreadableReason> {
         for _ in 1..count {
             self.word()?;
         }

@@ -21,7 +21,7 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     values.set(LogField::Time, cursor.between(b'[', b']')?);
     values.set(LogField::Request, cursor.quoted()?);
     values.set(LogField::Status, cursor.word()?);
-    let mut received = cursor.last_of(2)?;
+    let mut received = cursor.nth_word(2)?;
     let is_istio = !received.iter().all(u8::is_ascii_digit);
     if is_istio {
         // How the connection ended, and why the upstream failed.
@@ -32,7 +32,7 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     fields::parse_number(received)?;
     values.set(LogField::Bytes, cursor.word()?);
     // The two durations.
-    cursor.last_of(2)?;
+    cursor.nth_word(2)?;
     let forwarded = cursor.quoted()?;
     fields::check_client(forwarded)?;
     // Envoy adds the address of its client to X-Forwarded-For.
@@ -42,12 +42,12 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     values.set(LogField::Host, cursor.quoted()?);
     cursor.quoted()?;
     if is_istio {
-        let client = cursor.last_of(4)?;
+        let client = cursor.nth_word(4)?;
         if fields::check_client(client) == Ok(true) {
             values.set(LogField::Client, client);
             values.set(LogField::Forwarded, forwarded);
         }
-        cursor.last_of(2)?;
+        cursor.nth_word(2)?;
     }
     if !cursor.0.is_empty() {
         return Err(UnreadableReason::OtherFormat);

@@ -32,15 +32,15 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
         return Ok(LogLine::NoRequest);
     }
     // The server and the durations.
-    let durations = cursor.last_of(2)?;
+    let durations = cursor.nth_word(2)?;
     if durations.split(|byte| *byte == b'/').count() < 4 {
         // The log of a TCP proxy has fewer.
         return Err(UnreadableReason::OtherFormat);
     }
-    values.set(LogField::Status, unsigned(cursor.word()?));
-    values.set(LogField::Bytes, unsigned(cursor.word()?));
+    values.set(LogField::Status, without_sign(cursor.word()?));
+    values.set(LogField::Bytes, without_sign(cursor.word()?));
     // Cookies, the end of the session, connections and queues.
-    cursor.last_of(5)?;
+    cursor.nth_word(5)?;
     if cursor.0.starts_with(b"{") {
         set_captures(&mut values, cursor.between(b'{', b'}')?)?;
         if cursor.0.starts_with(b"{") {
@@ -62,7 +62,7 @@ fn strip_tag(line: &[u8]) -> &[u8] {
 
 /// A number without the plus sign that it has while the session is going on. HAProxy writes -1 if
 /// there is none.
-fn unsigned(field: &[u8]) -> &[u8] {
+fn without_sign(field: &[u8]) -> &[u8] {
     match field {
         b"-1" => b"0",
         [b'+', number @ ..] => number,

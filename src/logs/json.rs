@@ -3,7 +3,7 @@
 //! the lines of services with keys of their own. For any other log, the user gives the keys in a
 //! [`KeyMap`].
 //!
-//! If several usual keys of a line stand for one field, the one that [`field_for_key`] ranks best
+//! If several usual keys of a line stand for one field, the key that [`field_for_key`] ranks best
 //! counts. Values inside Caddy's objects `request` and `headers` replace values of the line itself.
 
 use super::fields::field_for_key;

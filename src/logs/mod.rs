@@ -172,11 +172,11 @@ impl LineFormat {
     /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));
     /// ```
     pub fn parse<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
-        self.parse_below(line, &ColumnHeader::default())
+        self.parse_line_below_header(line, &ColumnHeader::default())
     }
 
     /// Parses a line that comes below `header`.
-    fn parse_below<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
+    fn parse_line_below_header<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
         let mut parsed = match self {
             LineFormat::Detect => known::parse_detected(line, header),
             LineFormat::FormatString(pattern) => pattern.parse_line(line),
@@ -235,7 +235,7 @@ impl<'f> LineReader<'f> {
         if line.starts_with(b"#") && may_have_header && self.header.read_directive(line) {
             return Ok(LogLine::ServerMessage);
         }
-        self.format.parse_below(line, &self.header)
+        self.format.parse_line_below_header(line, &self.header)
     }
 }
 

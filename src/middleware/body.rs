@@ -2,7 +2,7 @@
 //! of an answer that crawlgate makes itself, or the application's body, unchanged or rewritten.
 //! When the body is dropped, the request is over and goes to metrics and logs.
 
-use super::request::GateRequest;
+use super::request::InFlightRequest;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -16,7 +16,7 @@ pin_project! {
         #[pin]
         pub(super) source: BodySource<B>,
         // Records the request when the body is dropped.
-        pub(super) call: GateRequest,
+        pub(super) call: InFlightRequest,
     }
 }
 
@@ -106,7 +106,7 @@ fn poll_page<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     last_frame: &mut Option<Result<Frame<Bytes>, B::Error>>,
     is_over: &mut bool,
-    call: &mut GateRequest,
+    call: &mut InFlightRequest,
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
     while !*is_over {

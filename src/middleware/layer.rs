@@ -17,7 +17,7 @@ use crate::settings::{
     AccessFormat, AddressDetail, ClientAddressField, EventSettings, LogDestination,
 };
 use crate::sites::policy_directory::list_policies;
-use crate::sites::{InitialOriginRobots, SiteOptions};
+use crate::sites::{InitialOriginRobots, SiteLoadOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, EventLog};
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep, UpkeepThreads};
@@ -287,7 +287,7 @@ impl GateBuilder {
             clock,
             store: &store,
             restored: &remembered,
-            sites: SiteOptions {
+            sites: SiteLoadOptions {
                 policies: self.policies.clone(),
                 strict: false,
                 may_be_missing: false,
@@ -298,7 +298,9 @@ impl GateBuilder {
                 published_proof: false,
             },
             new_hosts: Vec::new(),
-            proofs: Arc::new(IdentityVerifier::policy_only(Registry::builtin())),
+            proofs: Arc::new(IdentityVerifier::with_policy_networks_only(
+                Registry::builtin(),
+            )),
             logs: self.logs()?,
             passed: None,
         };

@@ -1,9 +1,9 @@
-//! [`PageRewrite`] writes robots meta tags into the HTML pages of an application that uses
+//! [`PageRewriteState`] writes robots meta tags into the HTML pages of an application that uses
 //! crawlgate as middleware. This needs the feature `html`. Without the feature, a stand-in with the
 //! same name leaves every page as it is.
 
 #[cfg(feature = "html")]
-pub use crate::forwarding::PageRewrite;
+pub use crate::forwarding::PageRewriteState;
 
 #[cfg(not(feature = "html"))]
 mod none {
@@ -15,9 +15,9 @@ mod none {
 
     /// No page is rewritten.
     #[derive(Default)]
-    pub struct PageRewrite {}
+    pub struct PageRewriteState {}
 
-    impl PageRewrite {
+    impl PageRewriteState {
         pub fn prepare_request(&mut self, _: &mut impl EditableHead, _: &[u8], _: &[u8], _: &Site) {
         }
 
@@ -48,4 +48,4 @@ mod none {
 }
 
 #[cfg(not(feature = "html"))]
-pub use none::PageRewrite;
+pub use none::PageRewriteState;

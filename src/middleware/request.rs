@@ -1,8 +1,8 @@
-//! [`GateRequest`]: one request to an application in which crawlgate runs as middleware. It exists
-//! from the arrival of the request until its response is dropped. Then the request is recorded in
-//! metrics and logs.
+//! [`InFlightRequest`]: one request to an application in which crawlgate runs as middleware. It
+//! exists from the arrival of the request until its response is dropped. Then the request is
+//! recorded in metrics and logs.
 
-use super::pages::PageRewrite;
+use super::pages::PageRewriteState;
 use super::state::GateState;
 use crate::answers::Answer;
 use crate::forwarding::{ConnectionPeer, is_trusted};
@@ -64,9 +64,9 @@ impl CrawlerRequest {
 }
 
 /// One request. Small, because it moves with the futures and bodies that it is in.
-pub struct GateRequest {
+pub struct InFlightRequest {
     ticket: Option<Ticket>,
-    page: PageRewrite,
+    page: PageRewriteState,
     /// What was sent so far.
     status: u16,
     tags: Vec<HeaderValue>,
@@ -77,10 +77,10 @@ pub struct GateRequest {
     pub has_failed: bool,
 }
 
-impl GateRequest {
+impl InFlightRequest {
     /// Has a request judged. Returns crawlgate's own answer, if the request does not pass. The
     /// address of the peer is found by the application's function, if it has set one.
-    pub fn new(shared: &GateState, head: &Parts) -> (GateRequest, Option<Answer>) {
+    pub fn new(shared: &GateState, head: &Parts) -> (InFlightRequest, Option<Answer>) {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
@@ -105,9 +105,9 @@ impl GateRequest {
             NextStep::Answer(answer) => Some(answer),
             NextStep::Forward => None,
         };
-        let call = GateRequest {
+        let call = InFlightRequest {
             ticket: Some(ticket),
-            page: PageRewrite::default(),
+            page: PageRewriteState::default(),
             status: 0,
             tags: Vec::new(),
             bytes: 0,
@@ -181,7 +181,7 @@ impl GateRequest {
                 .head_writer(ConnectionFacts::cleartext(ConnectionPeer::default()))
                 .write_response(&mut head.headers, head.status, None);
             self.page.start(&head.headers);
-            self.count_page(end);
+            self.count_rewrite_outcome(end);
         }
         self.record_response_head(head);
         self.page.may_change_length()
@@ -200,25 +200,25 @@ impl GateRequest {
     pub fn rewrite_piece(&mut self, mut piece: Option<Bytes>) -> Option<Bytes> {
         let is_end = piece.is_none();
         let end = self.page.rewrite_chunk(&mut piece, is_end);
-        self.count_page(end);
+        self.count_rewrite_outcome(end);
         piece
     }
 
     /// Ends a page that the application broke off. Returns the bytes of it that are not sent yet.
     pub fn end_page_early(&mut self) -> Bytes {
         let (unsent, end) = self.page.abort();
-        self.count_page(end);
+        self.count_rewrite_outcome(end);
         unsent
     }
 
-    fn count_page(&self, end: Option<&'static str>) {
+    fn count_rewrite_outcome(&self, end: Option<&'static str>) {
         if let (Some(end), Some(ticket)) = (end, &self.ticket) {
             ticket.count_page_rewrite(end);
         }
     }
 }
 
-impl Drop for GateRequest {
+impl Drop for InFlightRequest {
     /// Records the request. If no response was made, or crawlgate's own answer was not taken, the
     /// client has left.
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 //! before the application's service gets it. [`GateFuture`] is the future of the response.
 
 use super::body::{BodySource, GateBody};
-use super::request::{GateRequest, is_grpc};
+use super::request::{InFlightRequest, is_grpc};
 use super::state::GateState;
 use crate::answers::Answer;
 use bytes::Bytes;
@@ -47,7 +47,7 @@ where
     /// crawlgate's own.
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
-        let (mut call, answer) = GateRequest::new(&self.shared, &head);
+        let (mut call, answer) = InFlightRequest::new(&self.shared, &head);
         let source = match answer {
             Some(answer) => ResponseSource::Answered {
                 answer: Some(answer),
@@ -73,7 +73,7 @@ pin_project! {
         #[pin]
         source: ResponseSource<F>,
         // Taken when the response is ready.
-        call: Option<GateRequest>,
+        call: Option<InFlightRequest>,
     }
 }
 

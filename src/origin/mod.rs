@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FetchedRobots {
+pub enum RobotsFetchOutcome {
     /// A file.
     File {
         /// Its first 500 KiB and one byte more, which shows that a file is longer.
@@ -46,7 +46,7 @@ pub struct FetchError {
 /// # Errors
 /// There is no complete answer: the name does not resolve, the connection is refused, the
 /// certificate is bad, or time ran out.
-pub fn fetch_robots(url: &str) -> Result<FetchedRobots, FetchError> {
+pub fn fetch_robots(url: &str) -> Result<RobotsFetchOutcome, FetchError> {
     let url = robots_url(url);
     send_request(&url).map_err(|error| FetchError {
         url,
@@ -54,7 +54,7 @@ pub fn fetch_robots(url: &str) -> Result<FetchedRobots, FetchError> {
     })
 }
 
-fn send_request(url: &str) -> Result<FetchedRobots, Box<dyn std::error::Error>> {
+fn send_request(url: &str) -> Result<RobotsFetchOutcome, Box<dyn std::error::Error>> {
     let agent =
         ureq::Agent::new_with_config(client_config(TIMEOUT).max_redirects(MAX_REDIRECTS).build());
     let response = agent
@@ -67,10 +67,10 @@ fn send_request(url: &str) -> Result<FetchedRobots, Box<dyn std::error::Error>> 
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
             let bytes = read_body(response.into_body(), MAX_ROBOTS_BYTES)?;
-            Ok(FetchedRobots::File { bytes, location })
+            Ok(RobotsFetchOutcome::File { bytes, location })
         }
-        429 | 500..=599 => Ok(FetchedRobots::Unreachable(status)),
-        _ => Ok(FetchedRobots::Unavailable(status)),
+        429 | 500..=599 => Ok(RobotsFetchOutcome::Unreachable(status)),
+        _ => Ok(RobotsFetchOutcome::Unavailable(status)),
     }
 }
 

@@ -1,9 +1,9 @@
-//! [`Member`]: the entry of one crawlgate instance in the shared store, through which the instances
-//! in front of the same sites exchange what they know. An instance becomes a member before it
-//! serves its first robots.txt. Its membership ends when it shuts down in order, when an operator
-//! declares it gone, or when it has reported nothing for 25 hours. [`StoreIdentity`] tells one
-//! store from another. [`LogPosition`] is the position of an entry in the store's log (a Redis
-//! stream).
+//! [`Member`]: the entry of one crawlgate instance in the shared store. Through this store,
+//! instances in front of the same sites exchange what they know. An instance becomes a member
+//! before it serves its first robots.txt. Its membership ends when the instance shuts down
+//! normally, when an operator declares it gone, or after 25 hours without a report from it.
+//! [`StoreIdentity`] tells one store from another. [`LogPosition`] is a position in the store's log
+//! (a Redis stream).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

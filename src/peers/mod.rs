@@ -1,8 +1,8 @@
 //! The interface to peers: the other instances of crawlgate in front of the same sites.
 //! [`ExchangeStatus`] shows operators the state of all instances, and [`Peers`] has what operators
 //! can do with peers. [`ExchangeProgress`] has what crawlgate reads about peers while it handles a
-//! request. The module `exchange` implements this interface with a shared store. Without that
-//! module an instance has no peers.
+//! request. The module `exchange` implements this interface by means of a shared store. If
+//! crawlgate is built without `exchange`, an instance has no peers.
 
 mod member;
 

@@ -1,6 +1,6 @@
-//! [`IncludedFiles`]: the files of a policy directory that a policy can name. These are HTML pages
-//! that replace crawlgate's own, and the robots.txt that the site served before crawlgate.
-//! [`Policy::include`] copies the contents of the named files into a policy.
+//! [`IncludedFiles`]: the files in the policy directory that a policy can refer to by name. These
+//! are HTML pages that replace crawlgate's own, and the robots.txt that the site served before
+//! crawlgate. [`Policy::include`] copies the contents of the named files into a policy.
 
 use super::lint::catalogue as lints;
 use super::model::{IncludedFile, Policy, PreviousRobots};

@@ -1,6 +1,6 @@
-//! [`ParsedRobotsVersion`]: an earlier robots.txt of a site, parsed. Requests are judged by it,
-//! too, while crawlers may still have the file cached. Parsing needs only the bytes of the file,
-//! not the policy from which the file was made.
+//! [`ParsedRobotsVersion`]: an earlier robots.txt of a site, parsed. Requests are judged by this
+//! file, too, while crawlers may still have it in their caches. Parsing needs only the bytes of the
+//! file, not the policy.
 
 use super::site::{
     GroupBinding, RobotsVersionId, crawler_names, find_binding, unregistered_tokens,

@@ -1,6 +1,6 @@
 //! Regular expressions in a policy. [`compile_path_regex`] compiles the field `path_regex`, and
-//! [`regex_mistake`] explains why a text is not valid. [`looks_like_regex`] recognises an
-//! expression that was written where only a path pattern is possible.
+//! [`regex_mistake`] explains why a text is not valid. [`looks_like_regex`] recognises a regular
+//! expression in a field that takes only path patterns.
 
 use regex_syntax::ast;
 

@@ -1,7 +1,7 @@
 //! The stages in which the section `retire` of a policy takes paths out of search engines
 //! ([`RetireStage`]). First the paths get `noindex` and stay crawlable, so that search engines see
-//! the `noindex`. Later robots.txt disallows the paths. The stage depends on nothing but the time
-//! ([`RetirePolicy::stage`]).
+//! the `noindex`. Later robots.txt disallows the paths. [`RetirePolicy::stage`] computes the stage
+//! from the time alone.
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;

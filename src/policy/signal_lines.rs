@@ -9,7 +9,7 @@ const MAX_CATEGORY: usize = 64;
 
 /// A valid part of a Content-Signal line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalPart {
+pub enum ContentSignalPart {
     /// `ai-train=no`.
     Category(SignalCategory, bool),
     /// `use=reference`: one of [`USES`].
@@ -18,7 +18,9 @@ pub enum SignalPart {
 
 /// The parts of the value of a Content-Signal line, each as text and parsed. `None` where readers
 /// ignore the part. Empty parts are left out.
-pub fn parse_content_signal(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
+pub fn parse_content_signal(
+    value: &str,
+) -> impl Iterator<Item = (&str, Option<ContentSignalPart>)> {
     value
         .split(',')
         .map(str::trim)
@@ -27,7 +29,7 @@ pub fn parse_content_signal(value: &str) -> impl Iterator<Item = (&str, Option<S
 }
 
 /// Parses `ai-train=no` or `use=reference`, without regard to case.
-fn parse_signal_part(part: &str) -> Option<SignalPart> {
+fn parse_signal_part(part: &str) -> Option<ContentSignalPart> {
     let (name, word) = part
         .split_once('=')
         .map(|(name, word)| (name.trim(), word.trim()))?;
@@ -35,7 +37,7 @@ fn parse_signal_part(part: &str) -> Option<SignalPart> {
         return USES
             .into_iter()
             .find(|known| known.eq_ignore_ascii_case(word))
-            .map(SignalPart::Extent);
+            .map(ContentSignalPart::Extent);
     }
     let category = SignalCategory::ALL
         .into_iter()
@@ -43,7 +45,7 @@ fn parse_signal_part(part: &str) -> Option<SignalPart> {
     let index = ["no", "yes"]
         .into_iter()
         .position(|known| known.eq_ignore_ascii_case(word))?;
-    Some(SignalPart::Category(category, index == 1))
+    Some(ContentSignalPart::Category(category, index == 1))
 }
 
 pub fn yes_or_no(is_yes: bool) -> &'static str {

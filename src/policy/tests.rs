@@ -361,12 +361,12 @@ fn behind_cache_is_yes_no_or_a_time() {
             .ok_or(found.items.first().map(|item| item.id))
     };
     for no in ["no", "false", "Off"] {
-        assert_eq!(kept(no), Ok(Some(BehindCache::No)), "{no}");
+        assert_eq!(kept(no), Ok(Some(FrontCacheLifetime::No)), "{no}");
     }
-    assert_eq!(kept("yes"), Ok(Some(BehindCache::AsLongAsMaxAge)));
+    assert_eq!(kept("yes"), Ok(Some(FrontCacheLifetime::AsLongAsMaxAge)));
     assert_eq!(
         kept("2h"),
-        Ok(Some(BehindCache::For(Duration::from_secs(7_200))))
+        Ok(Some(FrontCacheLifetime::For(Duration::from_secs(7_200))))
     );
     for wrong in ["32d", "maybe", "[1h]"] {
         let id = if wrong == "[1h]" {

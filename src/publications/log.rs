@@ -1,14 +1,15 @@
 //! [`PublicationLog`]: a log of the robots.txt files that crawlgate published in the last month. It
-//! consists of two lists: which site had which hosts ([`Tenure`]), and what each site published
-//! ([`Publication`]). The lists are separate, because a site may have thousands of hosts and
-//! publish many versions. `timeline` computes from both lists what one host published.
+//! consists of two lists: which site had which hosts ([`HostTenure`]), and what each site published
+//! ([`Publication`]). Because the lists are separate, a site with thousands of hosts needs only one
+//! entry for each robots.txt that it publishes. `timeline` computes from both lists what one host
+//! published.
 //!
 //! At each moment a site publishes a version of robots.txt, the status 503 in its place, or
 //! nothing. [`PublicationLog::record`] adds each change to the log.
 
 use super::records::{
-    ChangePoint, ChangeSpan, CurrentSite, DeclaredPreviousRobots, LogGaps, Publication,
-    PublishedRobots, RETENTION, Tenure,
+    ChangePoint, ChangeSpan, DeclaredPreviousRobots, HostTenure, LogGaps, Publication,
+    PublishedRobots, PublishedSite, RETENTION,
 };
 use crate::policy::RobotsVersionId;
 use crate::policy::model::HostPattern;
@@ -30,7 +31,7 @@ pub struct PublicationLog {
     /// The number of the next change.
     next_number: u64,
     /// Which site had which hosts, the earliest first.
-    pub tenures: Vec<Tenure>,
+    pub tenures: Vec<HostTenure>,
     /// What each site published, the earliest first.
     pub publications: Vec<Publication>,
     /// The version that the operator declares for the time before crawlgate, by site.
@@ -44,7 +45,7 @@ pub struct PublicationLog {
 impl PublicationLog {
     /// Records what the sites publish from `now` on; returns whether that is a change. Also sets
     /// times later than `now` to `now`, and removes records that are too old or too many.
-    pub fn record(&mut self, current: &[CurrentSite<'_>], now: Timestamp) -> bool {
+    pub fn record(&mut self, current: &[PublishedSite<'_>], now: Timestamp) -> bool {
         self.clamp_to(now);
         let change = ChangePoint {
             number: self.next_number,
@@ -68,7 +69,7 @@ impl PublicationLog {
     /// The log that an earlier process stored. The next change gets a number above all of its
     /// changes.
     pub fn from_stored(
-        mut tenures: Vec<Tenure>,
+        mut tenures: Vec<HostTenure>,
         mut publications: Vec<Publication>,
         declared: BTreeMap<String, RobotsVersionId>,
         gaps: LogGaps,
@@ -243,8 +244,8 @@ impl PublicationLog {
 
     /// Ends the open publications of sites that are gone or publish something else now, and begins
     /// new ones. Returns whether anything changed.
-    fn record_publications(&mut self, current: &[CurrentSite<'_>], change: ChangePoint) -> bool {
-        let mut wanted: HashMap<&str, &CurrentSite<'_>> =
+    fn record_publications(&mut self, current: &[PublishedSite<'_>], change: ChangePoint) -> bool {
+        let mut wanted: HashMap<&str, &PublishedSite<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
         let mut changed = false;
         for open in self
@@ -283,9 +284,9 @@ impl PublicationLog {
 
     /// Ends the open tenures of hosts that have another site now or none, and begins new ones in
     /// the order of their patterns. Returns whether anything changed.
-    fn record_tenures(&mut self, current: &[CurrentSite<'_>], change: ChangePoint) -> bool {
+    fn record_tenures(&mut self, current: &[PublishedSite<'_>], change: ChangePoint) -> bool {
         let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
-        for CurrentSite { site, hosts, .. } in current {
+        for PublishedSite { site, hosts, .. } in current {
             // Of two sites with the same host the first has it, as requests see it.
             let others = hosts.is_empty().then_some(None);
             for host in hosts.iter().map(|host| Some(*host)).chain(others) {
@@ -306,7 +307,7 @@ impl PublicationLog {
                 }
             }
         }
-        let new = wanted.into_iter().map(|(pattern, site)| Tenure {
+        let new = wanted.into_iter().map(|(pattern, site)| HostTenure {
             pattern: pattern.cloned(),
             site: site.to_owned(),
             span: ChangeSpan {
@@ -314,7 +315,7 @@ impl PublicationLog {
                 until: None,
             },
         });
-        let mut new: Vec<Tenure> = new.collect();
+        let mut new: Vec<HostTenure> = new.collect();
         new.sort_unstable_by(|one, other| one.pattern.cmp(&other.pattern));
         changed |= !new.is_empty();
         self.tenures.append(&mut new);
@@ -324,7 +325,7 @@ impl PublicationLog {
     /// Replaces what operators declare; returns whether that is a change. The origin's file stays
     /// the one that was known first: a later one says nothing about the time before crawlgate. A
     /// site whose first version is not known yet is left out.
-    fn record_declared(&mut self, current: &[CurrentSite<'_>]) -> bool {
+    fn record_declared(&mut self, current: &[PublishedSite<'_>]) -> bool {
         let declared = current.iter().filter_map(|site| {
             let version = match site.declared? {
                 DeclaredPreviousRobots::Version(version) => version,
@@ -424,7 +425,7 @@ impl PublicationLog {
 }
 
 /// The number for the next change after all of these.
-pub fn next_change_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
+pub fn next_change_number(tenures: &[HostTenure], publications: &[Publication]) -> u64 {
     let spans = tenures
         .iter()
         .map(|tenure| tenure.span)

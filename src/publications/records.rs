@@ -1,7 +1,7 @@
 //! The entries of a [`PublicationLog`](super::PublicationLog), which records what crawlgate served
-//! as robots.txt: which site had which hosts ([`Tenure`]), what each site published
-//! ([`Publication`]), and for which times the log is incomplete ([`LogGaps`]). A [`CurrentSite`] is
-//! a site as it comes into force, to be added to the log.
+//! as robots.txt: which site had which hosts ([`HostTenure`]), what each site published
+//! ([`Publication`]), and for which times the log is incomplete ([`LogGaps`]). [`PublishedSite`] is
+//! what the log must know about a site that comes into force.
 
 use crate::policy::RobotsVersionId;
 use crate::policy::model::HostPattern;
@@ -88,7 +88,7 @@ impl PublishedRobots {
 
 /// The time for which the hosts of a pattern belonged to a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct HostTenure {
     /// The pattern; `None` stands for every other host.
     pub pattern: Option<HostPattern>,
     /// The site's name.
@@ -117,7 +117,7 @@ pub struct Publication {
 
 /// A site as it comes into force, for [`PublicationLog::record`](super::PublicationLog::record).
 #[derive(Debug)]
-pub struct CurrentSite<'a> {
+pub struct PublishedSite<'a> {
     /// Its name.
     pub site: &'a str,
     /// Its hosts; none for every other host.

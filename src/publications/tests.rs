@@ -61,7 +61,7 @@ impl TestLog {
         let current = sites
             .iter()
             .zip(&hosts)
-            .map(|((site, _, published), hosts)| CurrentSite {
+            .map(|((site, _, published), hosts)| PublishedSite {
                 site,
                 hosts: hosts.iter().collect(),
                 published: *published,
@@ -394,7 +394,7 @@ fn declared_version_ends_with_the_first_publication() {
 }
 
 #[test]
-fn declared_version_is_ignored_after_a_move_or_a_gap() {
+fn declaration_ends_with_a_move_or_a_gap() {
     let begin = |now: i64| {
         let mut test_log = TestLog::new();
         test_log.declared = Some(DeclaredPreviousRobots::Version(version_id(9)));
@@ -414,6 +414,11 @@ fn declared_version_is_ignored_after_a_move_or_a_gap() {
     );
     first.log.record_gap(Timestamp(101));
     assert!(!is_declared(&mut first, "x.example", 300));
+    assert_eq!(
+        first.superseded("x.example", 300),
+        [(version_id(9), 100)],
+        "crawlers may still use it"
+    );
 
     let mut lost = begin(100);
     lost.log.record_loss(Timestamp(100));
@@ -478,7 +483,7 @@ fn five_thousand_hosts_of_one_site_share_one_history() {
     let mut test_log = TestLog::new();
     for number in 0..64 {
         let published = published_version(number);
-        let current = CurrentSite {
+        let current = PublishedSite {
             site: "a",
             hosts: hosts.iter().collect(),
             published,

@@ -1,6 +1,6 @@
-//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. The
-//! rules in a file are parsed when they are first needed, and kept. [`PeerPublicationLogs`] has
-//! what other instances of crawlgate published.
+//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still have in its cache. A
+//! file is parsed when its rules are first needed, and the parsed rules are kept.
+//! [`PeerPublicationLogs`] has what other instances of crawlgate published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;
@@ -23,11 +23,11 @@ pub struct PeerPublicationLogs {
 /// The known versions by their ids.
 #[derive(Debug, Default)]
 pub struct VersionStore {
-    versions: BTreeMap<RobotsVersionId, StoredVersion>,
+    versions: BTreeMap<RobotsVersionId, LazilyParsedVersion>,
 }
 
 #[derive(Debug)]
-struct StoredVersion {
+struct LazilyParsedVersion {
     body: Arc<[u8]>,
     /// Parsed when it is first needed.
     parsed: Option<Arc<ParsedRobotsVersion>>,
@@ -38,7 +38,7 @@ impl VersionStore {
     pub fn insert(&mut self, version: RobotsVersionId, body: Arc<[u8]>) {
         self.versions
             .entry(version)
-            .or_insert(StoredVersion { body, parsed: None });
+            .or_insert(LazilyParsedVersion { body, parsed: None });
     }
 
     /// Whether the bytes of a version are known.

@@ -1,8 +1,8 @@
 //! [`CountTable`] counts the requests since crawlgate started, by site, crawler, identity (such as
 //! verified), kind (such as violation) and action (such as blocked). The metrics export each
-//! combination as a time series. The history for the dashboard regularly takes what was added. At
-//! most [`MAX_SERIES`] time series are made. Beyond that, requests count under the crawler name
-//! [`OVERFLOW`].
+//! combination as a time series. The increases are regularly added to the history for the
+//! dashboard. At most [`MAX_SERIES`] time series are made. Requests that would need another one
+//! count under the crawler name [`OVERFLOW`].
 
 use super::counts::{CountColumn, unix_seconds};
 use super::{CountedAction, RecordedKind, RequestCounts, ViolationKind};
@@ -87,9 +87,9 @@ pub struct IdentityCells {
     violations: [AtomicU64; ViolationKind::COUNT],
     /// The columns besides kinds and actions.
     totals: [AtomicU64; CountColumn::VARIANTS.len()],
-    /// Whether a request was counted since `take_new`.
+    /// Whether a request was counted since `take_new_counts`.
     has_new_counts: AtomicBool,
-    /// The counts at the last `take_new`.
+    /// The counts at the last `take_new_counts`.
     taken: Mutex<RequestCounts>,
 }
 
@@ -272,7 +272,7 @@ impl IdentityCells {
     }
 
     /// What was counted since the last call; `None` if nothing was. For the history alone.
-    pub fn take_new(&self) -> Option<RequestCounts> {
+    pub fn take_new_counts(&self) -> Option<RequestCounts> {
         // The lock keeps two callers apart.
         let mut taken = lock(&self.taken);
         if !self.has_new_counts.swap(false, AcqRel) {
@@ -326,7 +326,7 @@ mod tests {
     fn new_counts(table: &CountTable) -> BTreeMap<String, RequestCounts> {
         let mut taken = BTreeMap::new();
         table.for_each(|_, crawler, _, cells| {
-            if let Some(counts) = cells.take_new() {
+            if let Some(counts) = cells.take_new_counts() {
                 taken.insert(crawler.to_owned(), counts);
             }
         });

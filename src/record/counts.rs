@@ -1,9 +1,9 @@
 //! [`RequestCounts`] counts requests by kind (such as violation), by action (such as blocked) and
-//! by the status of the response. It also has the bytes sent. Some disallowed requests do not count
-//! as violations, for example because the crawler may use an older robots.txt until a known time.
-//! The latest such time is kept here, too. [`CountsByIdentity`] has separate counts for verified
-//! clients, unverified clients and impostors under one crawler's name. Each number has the name of
-//! its column in the tables of `state.db`.
+//! by the status of the response. It also has the bytes sent. A disallowed request may be excused
+//! until a known time, for example because the crawler may still use an older robots.txt.
+//! [`RequestCounts`] keeps the latest of these times, too. [`CountsByIdentity`] has separate counts
+//! for verified clients, unverified clients and impostors under one crawler's name. Each number is
+//! a column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;
@@ -187,7 +187,7 @@ impl RequestCounts {
 
     /// Moves stale copies to the allowed requests, if their end is not after `now`. Without a known
     /// end they stay.
-    pub fn settle_stale_copies(&mut self, now: Timestamp) {
+    pub fn count_expired_stale_copies_as_allowed(&mut self, now: Timestamp) {
         let until = self.older_until(Kind::StaleCopy);
         if until.is_some_and(|until| until <= now) {
             let stale = std::mem::take(&mut self.kinds[Kind::StaleCopy as usize]);
@@ -256,13 +256,13 @@ impl RequestCounts {
     }
 
     /// Requests that broke the rules: violations, too fast, traps.
-    pub fn broke_rules(&self) -> u64 {
+    pub fn rule_breaking_requests(&self) -> u64 {
         self.sum([Kind::Violation, Kind::TooFast, Kind::Trapped])
     }
 
     /// Requests that obeyed the rules: the kind `allowed`. The other kinds are neither obeying nor
     /// breaking, or break the rules.
-    pub fn obeyed_rules(&self) -> u64 {
+    pub fn rule_obeying_requests(&self) -> u64 {
         self.requests_of_kind(Kind::Allowed)
     }
 
@@ -300,9 +300,9 @@ impl RequestCounts {
     /// `None` if there are none, or if more disallowed requests are uncounted than broke the rules,
     /// because the percentage would leave out most of them.
     pub fn compliance(&self) -> Option<f64> {
-        let known = self.obeyed_rules() + self.broke_rules();
-        (known > 0 && self.broke_rules() >= self.uncounted())
-            .then(|| 100.0 * self.obeyed_rules() as f64 / known as f64)
+        let known = self.rule_obeying_requests() + self.rule_breaking_requests();
+        (known > 0 && self.rule_breaking_requests() >= self.uncounted())
+            .then(|| 100.0 * self.rule_obeying_requests() as f64 / known as f64)
     }
 
     /// Every number with the name of its column, in the order of the columns.
@@ -380,10 +380,10 @@ impl CountsByIdentity {
         }
     }
 
-    /// [`RequestCounts::settle_stale_copies`] for each identity.
-    pub fn settle_stale_copies(&mut self, now: Timestamp) {
+    /// [`RequestCounts::count_expired_stale_copies_as_allowed`] for each identity.
+    pub fn count_expired_stale_copies_as_allowed(&mut self, now: Timestamp) {
         for counts in [&mut self.verified, &mut self.unverified, &mut self.impostor] {
-            counts.settle_stale_copies(now);
+            counts.count_expired_stale_copies_as_allowed(now);
         }
     }
 
@@ -502,32 +502,35 @@ mod tests {
         let mut counts = doubted_counts(Kind::StaleCopy, 3, 700);
         counts.add(Kind::Allowed, CountedAction::Pass, 2);
         counts.add(Kind::Unproven, CountedAction::Pass, 1);
-        counts.settle_stale_copies(Timestamp(699));
+        counts.count_expired_stale_copies_as_allowed(Timestamp(699));
         assert_eq!(
             (
                 counts.requests_of_kind(Kind::StaleCopy),
-                counts.obeyed_rules()
+                counts.rule_obeying_requests()
             ),
             (3, 2)
         );
-        counts.settle_stale_copies(Timestamp(700));
+        counts.count_expired_stale_copies_as_allowed(Timestamp(700));
         assert_eq!(
             (
                 counts.requests_of_kind(Kind::StaleCopy),
-                counts.obeyed_rules()
+                counts.rule_obeying_requests()
             ),
             (0, 5)
         );
         assert_eq!((counts.uncounted(), counts.requests()), (1, 6));
         let mut settled = doubted_counts(Kind::StaleCopy, 3, 700);
-        settled.settle_stale_copies(Timestamp(700));
+        settled.count_expired_stale_copies_as_allowed(Timestamp(700));
         assert_eq!(
-            (settled.obeyed_rules(), settled.older_until(Kind::StaleCopy)),
+            (
+                settled.rule_obeying_requests(),
+                settled.older_until(Kind::StaleCopy)
+            ),
             (3, None)
         );
         let mut endless = RequestCounts::default();
         endless.add(Kind::StaleCopy, CountedAction::Pass, 3);
-        endless.settle_stale_copies(Timestamp(i64::MAX));
+        endless.count_expired_stale_copies_as_allowed(Timestamp(i64::MAX));
         assert_eq!(endless.requests_of_kind(Kind::StaleCopy), 3);
     }
 }

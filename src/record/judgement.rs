@@ -9,14 +9,18 @@ use crate::policy::{PublicationHistory, RobotsVersionId, SiteEntry, Snapshot};
 use crate::robots::format_seconds;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersionsBasis, Claimant, Decision, Identity, IdentityDoubt, Kind, ProofKind,
-    group_location, rule_location, select_versions,
+    CachedVersionsBasis, Decision, Identity, IdentityDoubt, Kind, ProofKind, SiteClaim,
+    delay_location, rule_location, select_versions,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The result of judging a request.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most requests are judged, and none allocates for it"
+)]
 pub enum Judgement {
     /// The request was answered before it was judged: its head was rejected, or it got the file of
     /// a challenge of a certificate authority, or a redirect to https.
@@ -83,9 +87,9 @@ impl SiteJudgement {
     }
 
     /// The claimant that was judged, given the host of the request.
-    pub fn claimant(&self, host: &[u8]) -> Claimant<'_> {
+    pub fn claimant(&self, host: &[u8]) -> SiteClaim<'_> {
         let Decision { site, claim, .. } = self.decision;
-        Claimant {
+        SiteClaim {
             site,
             entry: self.entry(),
             history: self.history(host),
@@ -125,7 +129,7 @@ impl SiteJudgement {
     pub fn rule_location(&self) -> Option<String> {
         let site = &self.entry().site;
         match self.crawl_delay() {
-            Some(_) => group_location(&self.decision, site),
+            Some(_) => delay_location(&self.decision, site),
             None => rule_location(&self.decision, site),
         }
     }
@@ -146,7 +150,7 @@ impl SiteJudgement {
 
     /// A copy with the kind `unproven`, because it is not known what peers served. The action
     /// stays.
-    pub fn to_unproven(&self) -> SiteJudgement {
+    pub fn with_unproven_kind(&self) -> SiteJudgement {
         let decision = Decision {
             kind: Kind::Unproven,
             never_fetched: false,
@@ -185,7 +189,7 @@ impl Judgement {
     /// Replaces the snapshot by one of this site and host alone, or by an empty one if no site has
     /// the host. For a request that may last for days, which must not keep all policies in memory.
     /// The index of the site in the decision becomes that of the new snapshot.
-    pub fn release_policies(&mut self, host: &[u8]) {
+    pub fn narrow_snapshot(&mut self, host: &[u8]) {
         match self {
             Judgement::Unjudged(_) => {}
             Judgement::Unclaimed { snapshot, .. } => *snapshot = Arc::default(),

@@ -1,9 +1,9 @@
 //! Records of finished requests, from which logs and counts are made. A [`RequestRecord`] has the
 //! request ([`RequestCopy`]), its [`Judgement`], and what was sent ([`SentResponse`]). Every
-//! [`Sink`] gets the record: metrics, access log, event log, evidence log. [`RecordField`] lists
-//! the fields that a log can show. [`RequestCounts`] is the form of counts that metrics, history,
-//! reports and audits have in common. [`CountTable`] counts the requests of a running crawlgate,
-//! and [`TopPaths`] the paths that crawlers request most.
+//! [`Sink`] gets the record. Sinks are the metrics, the access log, the event log and the evidence
+//! log. [`RecordField`] lists the fields that a log can show. [`RequestCounts`] is the form of
+//! counts that metrics, history, reports and audits have in common. [`CountTable`] counts the
+//! requests of a running crawlgate, and [`TopPaths`] the paths that crawlers request most.
 
 mod count_table;
 mod counts;
@@ -23,9 +23,9 @@ pub use field::{RecordField, SAMPLE_FIELDS};
 pub use judgement::{Judgement, SignatureProof, SiteJudgement};
 pub use names::{CountedAction, RecordedKind, ViolationKind, identity_label};
 pub use proxy_path::ProxyPath;
-pub use request::{Arrival, RequestCopy};
+pub use request::{ArrivalTimes, RequestCopy};
 pub use row::{RecordLine, RecordRow};
-pub use top_paths::{DayPaths, PathOwner, PathRequest, TopPaths, printable_path};
+pub use top_paths::{DayPaths, PathRequest, TopPaths, TopPathsKey, printable_path};
 pub use value::{FieldValue, time_with_milliseconds, truncate_field};
 pub use visit::is_visit;
 
@@ -130,10 +130,10 @@ impl RequestRecord {
 
     /// A copy with the kind `unproven`, because it is not known what peers served.
     #[must_use]
-    pub fn to_unproven(&self) -> RequestRecord {
+    pub fn with_unproven_kind(&self) -> RequestRecord {
         let mut record = self.clone();
         if let Judgement::Judged(judged) = &self.judgement {
-            record.judgement = Judgement::Judged(judged.to_unproven());
+            record.judgement = Judgement::Judged(judged.with_unproven_kind());
         }
         record
     }

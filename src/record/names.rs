@@ -1,7 +1,8 @@
 //! The values by which requests are counted. [`CountedAction`] is what crawlgate did,
 //! [`RecordedKind`] how the request relates to the rules, and [`ViolationKind`] which kind of
 //! violation a request is. Each value has a name for metrics and tables. An [`IdentityStatus`] says
-//! whether the client is the crawler that it claims to be; requests of visitors have none.
+//! whether the client is the crawler that it claims to be. Requests of visitors have no identity
+//! status.
 
 use crate::verdict::{Action, Decision, IdentityStatus, Kind};
 use strum::{IntoStaticStr, VariantArray};

@@ -1,6 +1,6 @@
 //! [`ProxyPath`]: the chain of trusted HTTP proxies that a request came through, as a hash of their
-//! addresses. One of these proxies may have a cache. Two requests with equal hashes may have been
-//! answered by the same cache.
+//! addresses. One of these proxies may have a cache. If two requests have equal hashes, the same
+//! cache may answer both.
 
 use std::fmt;
 use std::net::IpAddr;

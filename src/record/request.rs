@@ -23,7 +23,7 @@ thread_local! {
 
 /// When a request arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct ArrivalTimes {
     /// By the wall clock.
     pub arrived: SystemTime,
     /// By the monotonic clock, for measuring.
@@ -51,7 +51,7 @@ pub struct RequestCopy {
     /// The version of TLS that the connection speaks; `None` in clear text.
     pub tls: Option<&'static str>,
     /// When it arrived.
-    pub arrival: Arrival,
+    pub arrival: ArrivalTimes,
     /// The client's address, behind trusted proxies; `None` where it is not known.
     pub client: Option<IpAddr>,
     /// The address for logs: that of the client, or of the peer that does not name it.
@@ -73,7 +73,7 @@ impl RequestCopy {
         head: &HeadFields<'_>,
         id: &[u8],
         trace: Option<&[u8]>,
-        arrival: Arrival,
+        arrival: ArrivalTimes,
     ) -> RequestCopy {
         let words = [
             head.method,
@@ -118,7 +118,7 @@ impl RequestCopy {
         client: Option<IpAddr>,
         arrived: SystemTime,
     ) -> RequestCopy {
-        let arrival = Arrival {
+        let arrival = ArrivalTimes {
             arrived,
             started: Instant::now(),
             monotonic: Duration::ZERO,

@@ -1,6 +1,7 @@
 //! The fields of one finished request, chosen by the log or page that shows them. A [`RecordLine`]
 //! borrows the values from the record and is written at once, as a line of a log. A [`RecordRow`]
-//! owns the values, because recent events and samples of the history are kept after the request.
+//! owns the values. It is for recent events and samples in the history, which are kept after the
+//! request has ended.
 
 use super::{FieldValue, RecordField, RequestRecord};
 use crate::settings::AddressDetail;

@@ -1,7 +1,7 @@
 //! [`TopPaths`]: the paths that each crawler requested most today, counted in bounded memory. There
 //! is one [`TopKSketch`] for each site, crawler and identity (such as verified or impostor). The
-//! counts are stored in the state database once a minute, and the counts of today are read back at
-//! the next start.
+//! counts are stored in the state database once a minute. At a restart, the counts of the same day
+//! are read back.
 
 use super::truncate_label;
 use crate::bounded::PrehashedKeys;
@@ -27,7 +27,7 @@ const TAKE_EVERY: i64 = 60;
 
 /// Whose paths they are. Impostors have their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PathOwner {
+pub struct TopPathsKey {
     /// The name of the site.
     pub site: Box<str>,
     /// The crawler's label.
@@ -57,7 +57,7 @@ pub struct DayPaths {
     /// The beginning of the day, UTC.
     pub day: Timestamp,
     /// Whose they are.
-    pub owner: PathOwner,
+    pub owner: TopPathsKey,
     /// Each path with its requests and their possible error.
     pub paths: Vec<CountedKey>,
 }
@@ -66,15 +66,15 @@ pub struct DayPaths {
 #[derive(Default)]
 pub struct TopPaths {
     hasher: RandomState,
-    today: Mutex<Today>,
+    today: Mutex<TodayPaths>,
 }
 
 #[derive(Default)]
-struct Today {
+struct TodayPaths {
     /// Days since 1970.
     day: i64,
     /// By the hash of the owner.
-    groups: HashMap<u64, PathGroup, PrehashedKeys>,
+    groups: HashMap<u64, PathSketch, PrehashedKeys>,
     /// The number of paths of all groups.
     paths: usize,
     /// The paths of the day before, until they are taken.
@@ -83,8 +83,8 @@ struct Today {
     taken: Timestamp,
 }
 
-struct PathGroup {
-    owner: PathOwner,
+struct PathSketch {
+    owner: TopPathsKey,
     sketch: TopKSketch,
     /// A request was counted since the history took the paths.
     is_changed: bool,
@@ -102,12 +102,12 @@ impl TopPaths {
         let mut today = lock(&self.today);
         today.begin_day(request.time);
         let has_space = today.paths < MAX_ALL_PATHS;
-        let Today { groups, paths, .. } = &mut *today;
+        let TodayPaths { groups, paths, .. } = &mut *today;
         if !has_space && !groups.contains_key(&hash) {
             return;
         }
-        let group = groups.entry(hash).or_insert_with(|| PathGroup {
-            owner: PathOwner {
+        let group = groups.entry(hash).or_insert_with(|| PathSketch {
+            owner: TopPathsKey {
                 site: site.into(),
                 crawler: crawler.into(),
                 identity: request.identity,
@@ -136,7 +136,7 @@ impl TopPaths {
             let hash = self.hash(&owner.site, &owner.crawler, owner.identity);
             let sketch = TopKSketch::from_keys(MAX_PATHS, paths);
             today.paths += sketch.len();
-            let group = PathGroup {
+            let group = PathSketch {
                 owner,
                 sketch,
                 is_changed: false,
@@ -175,7 +175,7 @@ impl TopPaths {
     }
 }
 
-impl Today {
+impl TodayPaths {
     /// Ends the day before if `now` is on a later one. A clock that was set back counts on.
     fn begin_day(&mut self, now: Timestamp) {
         let day = now.0.div_euclid(DAY);
@@ -207,7 +207,7 @@ impl Today {
     }
 }
 
-impl PathGroup {
+impl PathSketch {
     fn day_paths(&self, day: Timestamp) -> DayPaths {
         DayPaths {
             day,

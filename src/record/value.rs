@@ -1,7 +1,7 @@
 //! [`FieldValue`]: the value of one field of a request in the access log, the event log and tables:
 //! a number, a text, an address or a time. Long texts from clients are truncated, so that a client
-//! cannot fill the logs. A value borrows its text from the request while a line is written, and
-//! owns the text in a row that is kept.
+//! cannot fill the logs. A value borrows its text from the request if it is written at once, and
+//! owns the text if it is kept longer.
 
 use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;

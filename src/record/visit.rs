@@ -1,5 +1,5 @@
-//! [`is_visit`] tells whether a visitor's request counts as a visit: it got a page, and not a part
-//! of a page such as an image or a script.
+//! [`is_visit`] tells whether a visitor's request counts as a visit: the response was a page or a
+//! file, and not a part of a page such as an image or a script.
 
 use crate::heads::{likely_content_type, path_of};
 

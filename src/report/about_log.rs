@@ -1,5 +1,6 @@
-//! [`about_log_sentences`]: the part about the logs in the report of `crawlgate audit`, which
-//! judges the requests in access logs. It says what was read, and how crawlers were identified.
+//! [`about_log_sentences`]: the sentences about the logs in the report of `crawlgate audit`. This
+//! command judges the requests in access logs. The sentences say what was read, and how crawlers
+//! were identified.
 
 use super::{ClientIdentity, LogSummary, Report, ReportSource};
 use crate::numbers::{plural_thousands, thousands};
@@ -8,9 +9,11 @@ use askama::Template;
 
 #[derive(Template)]
 #[template(path = "about_log.txt")]
-struct AboutLog<'a> {
+struct AboutLogText<'a> {
     log: &'a LogSummary,
     source: ReportSource,
+    /// Whether the log has a request that was judged or left to visitors.
+    has_requests: bool,
     /// Requests of crawlers by identity.
     verified: u64,
     suspected: u64,
@@ -18,9 +21,10 @@ struct AboutLog<'a> {
 
 /// The sentences about the logs of a report.
 pub fn about_log_sentences(report: &Report, log: &LogSummary) -> Vec<String> {
-    let text = AboutLog {
+    let text = AboutLogText {
         log,
         source: report.source,
+        has_requests: report.from.is_some(),
         verified: count_requests(report, ClientIdentity::Verified),
         suspected: count_requests(report, ClientIdentity::SuspectedImpostor),
     };

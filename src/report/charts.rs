@@ -55,12 +55,14 @@ impl PeriodBar {
     pub fn add(&mut self, identity: ClientIdentity, counts: &RequestCounts) {
         match identity {
             ClientIdentity::Verified | ClientIdentity::Unverified => {
-                self.obeyed += counts.obeyed_rules();
+                self.obeyed += counts.rule_obeying_requests();
                 self.not_counted += counts.uncounted();
-                self.against_rules += counts.broke_rules();
+                self.against_rules += counts.rule_breaking_requests();
             }
             ClientIdentity::SuspectedImpostor => {
-                self.pretended += counts.obeyed_rules() + counts.uncounted() + counts.broke_rules();
+                self.pretended += counts.rule_obeying_requests()
+                    + counts.uncounted()
+                    + counts.rule_breaking_requests();
             }
             ClientIdentity::Impostor => self.pretended += counts.requests_of_kind(Kind::Impostor),
         }

@@ -1,5 +1,6 @@
 //! [`render_csv`] renders the crawlers of a report with their counts as CSV (RFC 4180), one row for
-//! each crawler and identity. No cell can be taken for a formula by a spreadsheet program.
+//! each crawler and identity. Cells are written in such a way that a spreadsheet program takes none
+//! for a formula.
 
 use super::Report;
 use crate::printable::printable;

@@ -4,8 +4,8 @@
 
 use super::row::UNKNOWN_BOTS;
 use super::{
-    ClientIdentity, CrawlerRow, Report, ReportPeriod, ReportSection, SiteRow, TopEntry, Traffic,
-    ViolationExample,
+    ClientIdentity, CrawlerRow, Report, ReportPeriod, ReportSection, SiteRow, TopEntry,
+    TrafficReport, ViolationExample,
 };
 use crate::record::{CountsByIdentity, NO_CRAWLER, RecordField, RecordRow};
 use crate::state::history::{
@@ -49,7 +49,7 @@ impl Report {
                 _ => {}
             }
             let mut new = *new;
-            new.settle_stale_copies(to);
+            new.count_expired_stale_copies_as_allowed(to);
             if let Some(bar) = period
                 .step_index(start)
                 .and_then(|place| periods.get_mut(place))
@@ -87,7 +87,7 @@ impl Report {
         if !only_crawler.is_empty() {
             return Ok(report);
         }
-        let mut traffic = Traffic::new(&report, visitors_bytes);
+        let mut traffic = TrafficReport::new(&report, visitors_bytes);
         add_visits(&mut traffic, history, &period, site)?;
         report.traffic = Some(traffic);
         Ok(report)
@@ -129,7 +129,7 @@ impl Report {
                 self.unclaimed += counts.total().requests();
                 continue;
             }
-            counts.settle_stale_copies(period.to);
+            counts.count_expired_stale_copies_as_allowed(period.to);
             self.sites.push(SiteRow {
                 site,
                 mode: None,
@@ -137,8 +137,12 @@ impl Report {
                 pretended: counts.impostor.requests(),
             });
         }
-        self.sites
-            .sort_by_cached_key(|row| (Reverse(row.counts.broke_rules()), row.site.clone()));
+        self.sites.sort_by_cached_key(|row| {
+            (
+                Reverse(row.counts.rule_breaking_requests()),
+                row.site.clone(),
+            )
+        });
         Ok(())
     }
 
@@ -180,7 +184,7 @@ impl Report {
 
 /// Adds the visits of the days of a period, and the pages that crawlers read on these days.
 fn add_visits(
-    traffic: &mut Traffic,
+    traffic: &mut TrafficReport,
     history: &RequestHistoryReader,
     period: &ReportPeriod,
     site: &str,

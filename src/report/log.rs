@@ -1,7 +1,6 @@
 //! The parts of a report that only `crawlgate audit` fills in, because only this command reads
-//! access logs. [`LogSummary`] says what was read of the logs, and what could not be judged. A
-//! report also lists what occurs most often: [`TopEntry`] and [`RuleCount`] are entries of these
-//! lists.
+//! access logs. [`LogSummary`] says what was read of the logs, and what could not be judged.
+//! [`TopEntry`] and [`RuleCount`] are entries of the lists that show what occurs most often.
 
 use crate::numbers::thousands;
 use crate::time::{Timestamp, rfc3339};
@@ -37,6 +36,9 @@ pub struct LogSummary {
     pub lists: Option<NetworkListUsage>,
     /// Whether a policy lists networks of crawlers.
     pub policy_networks: bool,
+    /// Whether no robots.txt has a group, so that everything is allowed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_rules: bool,
 }
 
 /// Lines and requests of logs, by what they are.
@@ -116,11 +118,13 @@ pub struct RuleCount {
 
 /// The responses with one status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StatusPaths {
+pub struct ResponseStatusRow {
     /// The status.
     pub status: u16,
     /// All requests that were answered with it.
     pub requests: u64,
+    /// The first segments of these paths.
+    pub sections: Vec<TopEntry>,
     /// The paths that were requested most, without the query.
     pub paths: Vec<TopEntry>,
 }

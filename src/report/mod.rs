@@ -1,9 +1,9 @@
 //! [`Report`]: which crawlers break the rules, which obey, and which clients pretend to be
-//! crawlers. It also has the disallowed requests that do not count as violations, for example
-//! because the crawler may still use an older robots.txt. A report is made from the stored history
-//! of a running crawlgate ([`Report::from_history`]) or from access logs (`audit`), and rendered as
-//! text, HTML, JSON, Markdown or CSV. `report`, `audit` and the overview of the dashboard show this
-//! one model.
+//! crawlers. Some disallowed requests are no violations, for example because the crawler may still
+//! use an older robots.txt. The report lists these requests separately. A report is made from the
+//! stored history of a running crawlgate ([`Report::from_history`]) or from access logs (`audit`),
+//! and rendered as text, HTML, JSON, Markdown or CSV. The commands `report` and `audit` and the
+//! overview of the dashboard all show a [`Report`].
 
 mod about_log;
 pub mod charts;
@@ -26,7 +26,7 @@ mod urls;
 pub use csv::render_csv;
 pub use html::{NumbersRow, ReportFragment, render_html};
 pub use log::{
-    DamagedLog, LineCounts, LogSummary, NetworkListUsage, RuleCount, StatusPaths, TopEntry,
+    DamagedLog, LineCounts, LogSummary, NetworkListUsage, ResponseStatusRow, RuleCount, TopEntry,
     UnreadableLine, count_with_error,
 };
 pub use markdown::render_markdown;
@@ -37,7 +37,7 @@ pub use row::{
     is_unprovable_label, registry_crawler,
 };
 pub use text::{render_table, render_text};
-pub use traffic::{OperatorTraffic, Traffic};
+pub use traffic::{OperatorTraffic, TrafficReport};
 
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
@@ -52,6 +52,8 @@ const MAX_LISTED: usize = 5;
 const MAX_NAMED: usize = 10;
 /// The files that a heading names, of each kind.
 const MAX_FILES: usize = 4;
+/// What the reader of an audit must know if no robots.txt has a rule.
+pub const NO_RULES: &str = "robots.txt has no rules: everything is allowed.";
 const UNVERIFIED_NAMES: &str =
     "Names could not be verified: no lists of crawler networks were available.";
 
@@ -100,7 +102,7 @@ pub struct Report {
     /// Requests for hosts without a policy, and malformed requests.
     pub unclaimed: u64,
     /// What crawlers read and take, and who comes back.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<TrafficReport>,
     /// Requests by hour, day or week.
     pub periods: Vec<PeriodBar>,
     /// What crawlers did on each site; empty in the report of one site or of a log.
@@ -179,10 +181,12 @@ impl Report {
         parts.join(", ")
     }
 
-    /// What the reader must know before the numbers: that names are not verified, and which
-    /// crawlers that break the rules fetch for a person.
+    /// What the reader must know before the numbers: that there are no rules, that names are not
+    /// verified, and which crawlers that break the rules fetch for a person.
     fn caveats(&self) -> Vec<String> {
         let unverified = self.has_no_networks().then(|| UNVERIFIED_NAMES.to_owned());
+        let has_no_rules = self.log.as_ref().is_some_and(|log| log.has_no_rules);
+        let no_rules = has_no_rules.then(|| NO_RULES.to_owned());
         let fetchers = self.rows_in(ReportSection::BreaksRules);
         let fetchers = fetchers.filter(|row| row.fetches_for_person());
         let fetchers = fetchers.map(|row| {
@@ -199,8 +203,9 @@ impl Report {
                 join_first(hosts.to_vec(), MAX_FILES)
             )
         });
-        unverified
+        no_rules
             .into_iter()
+            .chain(unverified)
             .chain(shared_rules)
             .chain(fetchers)
             .collect()
@@ -245,13 +250,19 @@ impl Report {
         self.top.unwrap_or(MAX_LISTED)
     }
 
-    /// The rows of the crawlers that take most, or of those that were asked for, where their URLs
-    /// are known.
+    /// The rows of the crawlers that take most, where their URLs are known. If that is not known, or
+    /// one crawler was asked for, clients that pretend come last.
     fn rows_with_urls(&self) -> Vec<&CrawlerRow> {
         let rows = self.crawlers.iter();
         let traffic = self.traffic.as_ref();
         let rows: Vec<&CrawlerRow> = match traffic.filter(|traffic| !traffic.takers.is_empty()) {
-            None => rows.take(self.max_listed()).collect(),
+            None => {
+                let mut rows: Vec<&CrawlerRow> = rows.collect();
+                // Stable: of one identity, they stay in the order of the sections.
+                rows.sort_by_key(|row| (row.identity.is_none(), row.identity));
+                rows.truncate(self.max_listed());
+                rows
+            }
             Some(traffic) => traffic
                 .takers
                 .iter()

@@ -1,7 +1,6 @@
-//! [`NotCountedRequests`]: requests that robots.txt disallows and that a report still does not
-//! count as violations. The [`NotCountedReason`] says why, for example because the crawler may
-//! still use an older robots.txt. Most reasons end at a known time, and requests after that time
-//! count.
+//! [`NotCountedRequests`]: requests that robots.txt disallows, but that a report does not count as
+//! violations. The [`NotCountedReason`] says why, for example because the crawler may still use an
+//! older robots.txt. Most reasons end at a known time, and requests after that time count.
 
 use super::{CrawlerRow, ReportSource, join_first};
 use crate::numbers::plural_thousands;

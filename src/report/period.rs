@@ -1,6 +1,6 @@
 //! [`ReportPeriod`]: the time that a page or a report covers, divided into steps of an hour, a day
-//! or a week. [`PeriodBound`] is the beginning or the end of such a time, as the user writes it on
-//! the command line.
+//! or a week. [`PeriodBound`] is the beginning or the end of a period, in the form in which users
+//! write it on the command line.
 
 use super::charts::PeriodBar;
 use crate::record::CountsByIdentity;

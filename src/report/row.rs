@@ -3,7 +3,7 @@
 //! each have a line of their own. [`ReportSection`] is the section of the report that a line
 //! belongs to.
 
-use super::{ReportTotals, RuleCount, StatusPaths, TopEntry};
+use super::{ReportTotals, ResponseStatusRow, RuleCount, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::numbers::thousands;
 use crate::record::RequestCounts;
@@ -160,13 +160,15 @@ pub struct CrawlerRow {
     /// The first segments of the paths that it requested most, `/` for pages in no directory; only
     /// for logs.
     pub sections: Vec<TopEntry>,
+    /// Its requests with a query that is not empty; only for logs.
+    pub with_parameters: u64,
     /// The names of the parameters in the queries that it requested most; only for logs.
     pub parameters: Vec<TopEntry>,
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
     /// The statuses of the responses, without those with robots.txt, the most frequent first; only
     /// for logs.
-    pub statuses: Vec<StatusPaths>,
+    pub statuses: Vec<ResponseStatusRow>,
     /// The addresses that requests of a pretender came from most; only for logs.
     pub addresses: Vec<TopEntry>,
     /// How to block it, where a policy can.
@@ -323,20 +325,21 @@ impl CrawlerRow {
 
     /// Decides the section. Requests by stale copies that are out of use at `now` count as obedient.
     pub(super) fn assign_section(&mut self, now: Timestamp) {
-        self.counts.settle_stale_copies(now);
+        self.counts.count_expired_stale_copies_as_allowed(now);
         let counts = &self.counts;
-        let judged = counts.obeyed_rules() + counts.uncounted() + counts.broke_rules();
+        let judged =
+            counts.rule_obeying_requests() + counts.uncounted() + counts.rule_breaking_requests();
         let is_tool = self.id == TOOLS
             || registry_crawler(&self.id).is_some_and(|crawler| crawler.purpose == Purpose::Tool);
         self.part = if judged == 0 && is_tool {
             ReportSection::Tool
         } else if self.is_pretender() {
             ReportSection::Pretends
-        } else if counts.broke_rules() > 0 {
+        } else if counts.rule_breaking_requests() > 0 {
             ReportSection::BreaksRules
         } else if counts.uncounted() > 0 {
             ReportSection::DoesNotCount
-        } else if counts.obeyed_rules()
+        } else if counts.rule_obeying_requests()
             + counts.robots_txt()
             + counts.requests_of_kind(Kind::Exempt)
             > 0
@@ -353,7 +356,7 @@ impl CrawlerRow {
             self.part,
             self.identity.is_none(),
             self.identity,
-            Reverse((self.counts.broke_rules(), self.counts.requests())),
+            Reverse((self.counts.rule_breaking_requests(), self.counts.requests())),
             self.id.clone(),
         )
     }
@@ -365,7 +368,7 @@ impl CrawlerRow {
             ReportSection::Pretends => totals.pretended += counts.requests(),
             _ => {
                 totals.requests += counts.requests();
-                totals.against_rules += counts.broke_rules();
+                totals.against_rules += counts.rule_breaking_requests();
                 totals.blocked += counts.refused();
                 totals.license_demanded += counts.license_demanded();
                 // These are treated alike.

@@ -2,11 +2,12 @@
 //! requests do not count as violations, and that texts from clients are escaped in every format.
 
 use super::not_counted::NotCountedReason;
-use super::traffic::Share;
+use super::traffic::CrawlerShare;
 use super::{
     BlockInstruction, ClientIdentity, CrawlerRow, LogSummary, PeriodBound, Report, ReportPeriod,
-    ReportSection, ReportSource, ReportTotals, RuleCount, StatusPaths, TopEntry, Traffic,
-    ViolationExample, render_csv, render_html, render_markdown, render_table, render_text,
+    ReportSection, ReportSource, ReportTotals, ResponseStatusRow, RuleCount, TopEntry,
+    TrafficReport, ViolationExample, render_csv, render_html, render_markdown, render_table,
+    render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
@@ -115,6 +116,7 @@ fn requests_without_licence_are_apart_from_violations() {
             &[
                 (Kind::Allowed, CountedAction::License, 3),
                 (Kind::Allowed, CountedAction::WouldLicense, 2),
+                (Kind::Allowed, CountedAction::Pass, 4),
             ],
         ),
         crawler_row(
@@ -143,6 +145,10 @@ fn requests_without_licence_are_apart_from_violations() {
     ] {
         assert!(page.contains(sentence), "{page}");
     }
+    // Of the requests of a crawler that obeys, only some lacked one.
+    let html = render_html(&report).expect("HTML");
+    let obeying = "GPTBot 9 (verified, 5 without a licence)";
+    assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
     assert!(csv.contains(",0,0,5\r\n"), "{csv}");
 }
@@ -333,7 +339,7 @@ fn older_copy_becomes_obedience_after_its_time() {
     assert_eq!(
         (
             over.totals.not_counted,
-            over.crawlers[0].counts.obeyed_rules()
+            over.crawlers[0].counts.rule_obeying_requests()
         ),
         (0, 6)
     );
@@ -527,7 +533,7 @@ fn history_is_summed_by_crawler_and_site() {
         sites.push((
             &*row.site,
             counts.requests(),
-            counts.broke_rules(),
+            counts.rule_breaking_requests(),
             would_block,
         ));
     }
@@ -650,13 +656,13 @@ fn report_with_bytes() -> Report {
 #[test]
 fn traffic_of_impostors_is_nobodys() {
     let report = report_with_bytes();
-    let mut traffic = Traffic::new(&report, 2_000);
+    let mut traffic = TrafficReport::new(&report, 2_000);
     let crawlers = 40 + 20 + 8 + 3;
     let all = crawlers + 500 + 50 + 9 + 100;
-    assert_eq!(traffic.requests, Share { crawlers, all });
+    assert_eq!(traffic.requests, CrawlerShare { crawlers, all });
     let crawlers = 3_000 + 100 + 4_000 + 21;
     let all = crawlers + 200_000 + 4_500 + 99 + 2_000;
-    assert_eq!(traffic.bytes, Share { crawlers, all });
+    assert_eq!(traffic.bytes, CrawlerShare { crawlers, all });
     let takers = traffic.takers.iter();
     let takers: Vec<(&str, u64, u64, u64)> = takers
         .map(|taker| (&*taker.id, taker.requests, taker.pages, taker.bytes))
@@ -714,7 +720,7 @@ fn traffic_is_left_out_if_responses_are_unknown() {
     counts.add_bytes(70);
     let row = CrawlerRow::new("gptbot", ClientIdentity::Verified, counts);
     let report = report(vec![row]);
-    let mut traffic = Traffic::new(&report, 0);
+    let mut traffic = TrafficReport::new(&report, 0);
     assert_eq!((traffic.requests.crawlers, traffic.bytes.all), (12, 0));
     assert!(traffic.takers.is_empty());
     traffic.set_visits(sent_visits(&[("google", 9)]), report.pages_by_crawler());
@@ -780,10 +786,10 @@ fn traffic_of_history_counts_whole_days_of_visits() {
     assert_eq!(shop.visits_from, Some(Timestamp(NOW.0 - 24 * HOUR)));
     assert_eq!((shop.operators[0].pages, shop.operators[0].visits), (40, 8));
     let all = 30 + 500 + 40;
-    assert_eq!(shop.requests, Share { crawlers: 30, all });
+    assert_eq!(shop.requests, CrawlerShare { crawlers: 30, all });
     assert_eq!(
         shop.bytes,
-        Share {
+        CrawlerShare {
             crawlers: 300,
             all: 10 * all
         }
@@ -797,7 +803,7 @@ fn traffic_of_history_counts_whole_days_of_visits() {
 #[test]
 fn statuses_of_crawlers_that_take_most_are_shown() {
     let mut report = report_with_bytes();
-    let mut traffic = Traffic::new(&report, 2_000);
+    let mut traffic = TrafficReport::new(&report, 2_000);
     traffic.takers[1].statuses = [20, 3, 10, 1_005, 0];
     report.traffic = Some(traffic);
     for page in [
@@ -874,7 +880,7 @@ fn hostile_report() -> Report {
         ..LogSummary::default()
     });
     report.crawlers[0].paths = vec![top()];
-    report.traffic = Some(Traffic::new(&report, 0));
+    report.traffic = Some(TrafficReport::new(&report, 0));
     report.crawlers[0].example = Some(ViolationExample {
         request: TEXT.to_owned(),
         rule: TEXT.to_owned(),
@@ -959,16 +965,17 @@ fn long_report() -> Report {
         row.paths = vec![path; 20];
         let mut statuses = Vec::new();
         for status in [200, 301, 302, 404, 410, 503] {
-            statuses.push(StatusPaths {
+            statuses.push(ResponseStatusRow {
                 status,
                 requests: 123_456,
+                sections: row.sections.clone(),
                 paths: row.paths.clone(),
             });
         }
         row.statuses = statuses;
     }
     let mut report = report(crawlers);
-    let mut traffic = Traffic::new(&report, 1_234_567);
+    let mut traffic = TrafficReport::new(&report, 1_234_567);
     let services = crate::referrals::ReferringServices::builtin().all().iter();
     let visits: Vec<(&str, u64)> = services.map(|service| (&*service.id, 12_345)).collect();
     traffic.set_visits(sent_visits(&visits), report.pages_by_crawler());
@@ -1021,7 +1028,7 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     assert_eq!(listed_crawlers(&text), [5, 5], "{text}");
     assert!(!text.contains("    503 in "), "{text}");
     report.top = Some(7);
-    report.traffic = Some(Traffic::new(&report, 1_234_567));
+    report.traffic = Some(TrafficReport::new(&report, 1_234_567));
     let text = render_text(&report).expect("a text");
     assert_eq!(listed_crawlers(&text), [7, 7], "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
@@ -1054,17 +1061,26 @@ fn urls_are_listed_by_section_parameter_and_status() {
     );
     row.sections = top("/shop/", 150);
     row.parameters = top("color", 20);
+    row.with_parameters = 44;
     row.paths = top("/shop/a", 10);
     row.statuses = vec![
-        StatusPaths {
+        ResponseStatusRow {
             status: 404,
             requests: 60,
+            sections: top("/shop/", 40),
             paths: top("/shop/gone", 30),
         },
         // Its paths are too many to name one.
-        StatusPaths {
+        ResponseStatusRow {
             status: 200,
             requests: 40,
+            sections: top("/blog/", 30),
+            paths: Vec::new(),
+        },
+        ResponseStatusRow {
+            status: 301,
+            requests: 30,
+            sections: Vec::new(),
             paths: Vec::new(),
         },
     ];
@@ -1072,15 +1088,52 @@ fn urls_are_listed_by_section_parameter_and_status() {
     for line in [
         "  Googlebot (verified, search): 200 requests",
         "    sections: /shop/ 150 (75 %)",
-        "    parameters: color 20 (10 %)",
+        "    parameters (in 22 % of requests): color 20 (10 %)",
         "    404 in 60 requests: /shop/gone 30 (50 %)",
-        "    200 in 40 requests",
+        "    200 in 40 requests, by section: /blog/ 30 (75 %)",
+        "    301 in 30 requests, spread over many paths",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
     row.statuses.clear();
     let text = render_text(&report(vec![row])).expect("a text");
     assert!(text.contains("\n    paths: /shop/a 10 (5 %)"), "{text}");
+}
+
+#[test]
+fn urls_of_real_crawler_come_before_those_of_pretenders() {
+    use ClientIdentity::{SuspectedImpostor, Unverified, Verified};
+    let identities = [SuspectedImpostor, Unverified, Verified];
+    let rows = identities.map(|identity| {
+        let kind = match identity {
+            SuspectedImpostor => Kind::Violation,
+            _ => Kind::Allowed,
+        };
+        let mut row = crawler_row("googlebot", identity, &[(kind, Pass, 9)]);
+        row.sections = vec![TopEntry {
+            name: "/".to_owned(),
+            count: 9,
+            error: 0,
+        }];
+        row
+    });
+    let report = report(rows.into());
+    let listed = report.rows_with_urls();
+    let listed: Vec<_> = listed.iter().filter_map(|row| row.identity).collect();
+    assert_eq!(listed, [Verified, Unverified, SuspectedImpostor]);
+}
+
+#[test]
+fn referrers_are_missed_only_in_log_with_requests() {
+    for (from, is_said) in [(None, false), (Some(NOW), true)] {
+        let report = Report {
+            from,
+            log: Some(LogSummary::default()),
+            ..report(Vec::new())
+        };
+        let text = render_text(&report).expect("a text");
+        assert_eq!(text.contains("no referrers"), is_said, "{text}");
+    }
 }
 
 #[test]
@@ -1159,9 +1212,9 @@ fn log_without_statuses_has_no_pages() {
         &[(Kind::Allowed, Pass, 5)],
     )]);
     report.source = ReportSource::Logs;
-    assert!(Traffic::new(&report, 0).takers.is_empty());
+    assert!(TrafficReport::new(&report, 0).takers.is_empty());
     report.crawlers[0].counts.add_status(404);
-    let traffic = Traffic::new(&report, 0);
+    let traffic = TrafficReport::new(&report, 0);
     assert_eq!(traffic.takers.len(), 1);
     assert_eq!(
         (

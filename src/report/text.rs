@@ -2,7 +2,7 @@
 //! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
 
 use super::about_log::about_log_sentences;
-use super::urls::UrlList;
+use super::urls::TopUrlParts;
 use super::{
     CrawlerRow, MAX_NAMED, OperatorTraffic, Report, ReportSection, ReportSource, join_first,
 };
@@ -63,7 +63,7 @@ impl ReportText<'_> {
     }
 
     /// The title and as many entries of a list as one line has space for, or all that were asked for.
-    fn url_line(&self, list: &UrlList<'_>) -> String {
+    fn url_line(&self, list: &TopUrlParts<'_>) -> String {
         let mut line = list.title.clone();
         for (place, entry) in list.entry_words().enumerate() {
             let separator = if place == 0 { ": " } else { ", " };
@@ -125,13 +125,16 @@ fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
 pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
     let parts = rows.map(|row| {
         let requests = thousands(row.counts.requests());
-        let mut words =
-            Vec::from_iter(Some(row.identity_words()).filter(|words| !words.is_empty()));
-        if row.counts.requests_of_kind(Kind::Exempt) > 0 {
-            words.push("exempt");
+        let mut words = Vec::new();
+        if !row.identity_words().is_empty() {
+            words.push(row.identity_words().to_owned());
         }
-        if row.counts.without_license() > 0 {
-            words.push("without a licence");
+        if row.counts.requests_of_kind(Kind::Exempt) > 0 {
+            words.push("exempt".to_owned());
+        }
+        let unlicensed = row.counts.without_license();
+        if unlicensed > 0 {
+            words.push(format!("{} without a licence", thousands(unlicensed)));
         }
         if words.is_empty() {
             format!("{} {requests}", row.name)

@@ -1,7 +1,7 @@
-//! [`Traffic`]: which part of a site's traffic comes from crawlers, and which crawlers take most of
-//! it. It also says how many visitors come from AI assistants and search engines whose operators
-//! run these crawlers. Requests of impostors count in the sums of all requests and bytes, but for
-//! no crawler.
+//! [`TrafficReport`]: how much of a site's traffic comes from crawlers, and which crawlers cause
+//! the most. It also says how many visitors come from AI assistants and search engines whose
+//! operators run these crawlers. Requests of impostors (clients that pretend to be a crawler) count
+//! in the totals, but for no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
@@ -20,15 +20,15 @@ const MAX_SERVICES: usize = 2;
 /// colon.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize, Template)]
 #[template(path = "traffic.txt")]
-pub struct Traffic {
+pub struct TrafficReport {
     /// Requests.
-    pub requests: Share,
+    pub requests: CrawlerShare,
     /// Bytes of the bodies that were sent.
-    pub bytes: Share,
+    pub bytes: CrawlerShare,
     /// The crawlers that take the most bytes.
     pub takers: Vec<CrawlerTraffic>,
     /// What the crawlers of each purpose take, most bytes first.
-    pub purposes: Vec<PurposeShare>,
+    pub purposes: Vec<PurposeTraffic>,
     /// Operators with services that send visitors. Those that read the most pages come first. Empty
     /// for a log without referrers.
     pub operators: Vec<OperatorTraffic>,
@@ -42,7 +42,7 @@ pub struct Traffic {
 
 /// The part of crawlers, without impostors and tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Share {
+pub struct CrawlerShare {
     /// Of crawlers.
     pub crawlers: u64,
     /// Of crawlers, impostors, tools and visitors.
@@ -51,7 +51,7 @@ pub struct Share {
 
 /// What the crawlers of one purpose take.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PurposeShare {
+pub struct PurposeTraffic {
     /// The purpose, for people.
     pub purpose: String,
     /// Requests.
@@ -81,7 +81,7 @@ pub struct CrawlerTraffic {
 
 #[derive(Template)]
 #[template(path = "operator_traffic.txt")]
-struct OperatorText<'a> {
+struct OperatorTrafficText<'a> {
     operator: &'a OperatorTraffic,
     sent: String,
 }
@@ -101,11 +101,11 @@ pub struct OperatorTraffic {
     pub pages_per_visit: Option<f64>,
 }
 
-impl Traffic {
+impl TrafficReport {
     /// The shares and takers of a finished report. `visitors_bytes` were sent to visitors. Without
     /// bytes and takers if most responses are unknown.
-    pub fn new(report: &Report, visitors_bytes: u64) -> Traffic {
-        let mut traffic = Traffic::default();
+    pub fn new(report: &Report, visitors_bytes: u64) -> TrafficReport {
+        let mut traffic = TrafficReport::default();
         traffic.requests.all = report.visitors;
         traffic.bytes.all = visitors_bytes;
         let mut crawlers = Vec::new();
@@ -137,7 +137,7 @@ impl Traffic {
             }
         };
         if pages_unseen {
-            traffic.bytes = Share::default();
+            traffic.bytes = CrawlerShare::default();
             return traffic;
         }
         traffic.purposes = shares_by_purpose(&crawlers);
@@ -207,7 +207,7 @@ impl Traffic {
             sent.push(format!("{others} sent {}", thousands(other_visits)));
         }
         let sent = sent.join(", ");
-        OperatorText { operator, sent }.to_string()
+        OperatorTrafficText { operator, sent }.to_string()
     }
 
     /// What the crawlers of each purpose take, in one sentence without its verb.
@@ -236,8 +236,8 @@ impl Traffic {
     }
 }
 
-fn shares_by_purpose(crawlers: &[&CrawlerRow]) -> Vec<PurposeShare> {
-    let mut shares: BTreeMap<&str, PurposeShare> = BTreeMap::new();
+fn shares_by_purpose(crawlers: &[&CrawlerRow]) -> Vec<PurposeTraffic> {
+    let mut shares: BTreeMap<&str, PurposeTraffic> = BTreeMap::new();
     for row in crawlers {
         let purpose = match row.purpose_words() {
             "" => "other",
@@ -248,7 +248,7 @@ fn shares_by_purpose(crawlers: &[&CrawlerRow]) -> Vec<PurposeShare> {
         share.requests += row.counts.requests();
         share.bytes += row.counts.bytes();
     }
-    let mut shares: Vec<PurposeShare> = shares.into_values().collect();
+    let mut shares: Vec<PurposeTraffic> = shares.into_values().collect();
     shares.sort_by_key(|share| Reverse((share.bytes, share.requests)));
     shares
 }

@@ -1,12 +1,13 @@
-//! [`UrlList`]: the parts of URLs that a crawler requested most, as a report shows them: sections
-//! (first parts of the path), names of parameters, and the paths that got a certain status.
+//! [`TopUrlParts`]: what a report shows about the URLs that a crawler requested most. It lists
+//! sections of the site (first parts of the path), names of query parameters, and paths that got a
+//! certain status.
 
 use super::{CrawlerRow, Report, TopEntry};
 use crate::numbers::{percent, plural_thousands};
 use crate::printable::printable;
 
 /// Parts of the URLs that a crawler requested most.
-pub(super) struct UrlList<'a> {
+pub(super) struct TopUrlParts<'a> {
     /// What they are, for people.
     pub title: String,
     /// The requests that they are a part of.
@@ -14,7 +15,7 @@ pub(super) struct UrlList<'a> {
     entries: &'a [TopEntry],
 }
 
-impl UrlList<'_> {
+impl TopUrlParts<'_> {
     /// Each entry with its requests and their share: `/cart/ 120 (12 %)`.
     pub fn entry_words(&self) -> impl Iterator<Item = String> {
         self.entries.iter().map(|entry| {
@@ -27,27 +28,48 @@ impl UrlList<'_> {
 
 impl Report {
     /// What a crawler requested most: sections, parameters, and the paths of each of the most
-    /// frequent statuses, or all paths if no status is known.
-    pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<UrlList<'a>> {
+    /// frequent statuses, or all paths if no status is known. A status whose paths are too many to
+    /// name one has its sections.
+    pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<TopUrlParts<'a>> {
         let mut lists = Vec::new();
         let all_paths = ("paths", &row.paths);
         let all_paths = Some(all_paths).filter(|_| row.statuses.is_empty());
-        let parts = [("sections", &row.sections), ("parameters", &row.parameters)];
+        let all = row.counts.requests();
+        let with_parameters = percent(row.with_parameters, all);
+        let parameters = format!("parameters (in {with_parameters} of requests)");
+        let parts = [
+            ("sections", &row.sections),
+            (parameters.as_str(), &row.parameters),
+        ];
         for (title, entries) in parts.into_iter().chain(all_paths) {
             if !entries.is_empty() {
-                lists.push(self.url_list(title.to_owned(), row.counts.requests(), entries));
+                lists.push(self.url_list(title.to_owned(), all, entries));
             }
         }
         for of_status in row.statuses.iter().take(self.max_listed()) {
             let requests = plural_thousands(of_status.requests, "request");
-            let title = format!("{} in {requests}", of_status.status);
-            lists.push(self.url_list(title, of_status.requests, &of_status.paths));
+            let mut title = format!("{} in {requests}", of_status.status);
+            let mut entries = &of_status.paths;
+            if entries.is_empty() {
+                entries = &of_status.sections;
+                title += if entries.is_empty() {
+                    ", spread over many paths"
+                } else {
+                    ", by section"
+                };
+            }
+            lists.push(self.url_list(title, of_status.requests, entries));
         }
         lists
     }
 
-    fn url_list<'a>(&self, title: String, requests: u64, entries: &'a [TopEntry]) -> UrlList<'a> {
-        UrlList {
+    fn url_list<'a>(
+        &self,
+        title: String,
+        requests: u64,
+        entries: &'a [TopEntry],
+    ) -> TopUrlParts<'a> {
+        TopUrlParts {
             title,
             requests,
             entries: &entries[..entries.len().min(self.max_listed())],

@@ -1,6 +1,7 @@
 //! [`AdmissionLimiter`] limits how many connections, or how many bytes in buffers, are in use at
 //! one time. There is a limit for each client and one for all clients together. An
-//! [`AdmissionPermit`] stands for one use, and counts until it is dropped.
+//! [`AdmissionPermit`] stands for an admitted connection, or for admitted bytes, and counts until
+//! it is dropped.
 
 use crate::ledger::client_network;
 use crate::locks::lock;

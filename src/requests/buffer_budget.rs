@@ -1,7 +1,7 @@
 //! [`BufferBudget`] limits the memory in which requests and responses are buffered, for each client
 //! and in total. A [`BufferReservation`] reserves the most memory that a request or a response may
-//! need, and keeps it until the last byte is sent. So a client that does not read its responses
-//! uses no more than its share.
+//! need, and releases this memory when the last byte is sent. So a client that does not read its
+//! responses uses no more than its share.
 
 use super::admission::{AdmissionLimiter, AdmissionPermit, LimitReached};
 use crate::forwarding::EditableHead;

@@ -1,6 +1,7 @@
-//! [`ChallengeFiles`]: the files by which a certificate authority checks who controls a host (ACME,
-//! RFC 8555 section 8.3). crawlgate makes the files for its own orders. For another ACME client
-//! (certbot, acme.sh) it reads them from a directory.
+//! [`ChallengeFileSources`]: the files by which a certificate authority checks who controls a host
+//! (ACME, RFC 8555 section 8.3). crawlgate makes these files for the certificates that it orders
+//! itself. If another ACME client (certbot, acme.sh) makes the files, crawlgate reads them from a
+//! directory.
 
 use crate::files::read_file_up_to;
 use crate::heads::origin_form;
@@ -16,7 +17,7 @@ pub type OwnChallengeLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The sources of the files.
 #[derive(Default)]
-pub struct ChallengeFiles {
+pub struct ChallengeFileSources {
     /// A directory that contains `.well-known/acme-challenge/`. Without one, the origin serves the
     /// files of other ACME clients.
     pub webroot: Option<PathBuf>,
@@ -24,7 +25,7 @@ pub struct ChallengeFiles {
     pub own: Option<OwnChallengeLookup>,
 }
 
-impl ChallengeFiles {
+impl ChallengeFileSources {
     /// Finds the file for a request. `Some(Some(..))` is the content of a file, of an own order or
     /// else of the webroot. `Some(None)` means that no such file exists (404). `None` means that
     /// the request is no challenge, or that the origin has to answer it, because no own order has

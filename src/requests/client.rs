@@ -1,7 +1,8 @@
 //! [`ClientConnection`]: the state of one client's connection, for the two parts of crawlgate that
-//! handle its requests. The module `edge` reads and judges a request, and passes it as a [`Ticket`]
-//! to the module `gateway` (Pingora's proxy), which forwards the request. The gateway returns what
-//! was sent, so that the edge can record the request once its last bytes are written.
+//! handle the client's requests. The module `edge` reads and judges a request, and passes it as a
+//! [`Ticket`] to the module `gateway` (Pingora's proxy), which forwards the request. The gateway
+//! returns what was sent, so that the edge can record the request once the last bytes of the
+//! response are written.
 
 use super::connection_facts::ConnectionFacts;
 use super::https_redirect::HttpsRedirect;

@@ -20,7 +20,7 @@ pub trait RequestHead {
     fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]>;
 
     /// The fields that shape an answer: those that
-    /// [`RequestToAnswer::shapes_answer`](crate::answers::RequestToAnswer::shapes_answer) are
+    /// [`RequestToAnswer::may_affect_answer`](crate::answers::RequestToAnswer::may_affect_answer) are
     /// enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
 

@@ -9,8 +9,8 @@
 //! writes. [`Ticket::finish`] records the request once the bytes were written. If a ticket is
 //! dropped before that, the request is recorded as one whose client left.
 //!
-//! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if it has requests of the
-//! crate `http`. [`InstanceInputs`](crate::upkeep::InstanceInputs) opens an
+//! An entry point implements [`RequestHead`], or uses [`HeaderMapHead`] if its requests have the
+//! types of the crate `http`. [`InstanceInputs`](crate::upkeep::InstanceInputs) opens an
 //! [`Instance`](crate::upkeep::Instance), whose judge and recorder [`RequestPipeline::new`] needs.
 //! `examples/toy_entry_point` is a complete entry point.
 
@@ -36,10 +36,10 @@ mod ticket;
 mod upload_meter;
 
 pub use crate::heads::HeadFields;
-pub use crate::record::Arrival;
+pub use crate::record::ArrivalTimes;
 pub use admission::{AdmissionLimiter, LimitReached};
 pub use buffer_budget::{MAX_UNRESERVED, body_reservation, head_reservation};
-pub use challenge_files::{ChallengeFiles, OwnChallengeLookup};
+pub use challenge_files::{ChallengeFileSources, OwnChallengeLookup};
 #[cfg(feature = "proxy")]
 pub use client::ClientConnection;
 pub use connection_facts::ConnectionFacts;

@@ -4,7 +4,7 @@
 //! then answered or forwarded ([`NextStep`]).
 
 use super::buffer_budget::BufferBudget;
-use super::challenge_files::ChallengeFiles;
+use super::challenge_files::ChallengeFileSources;
 use super::connection_facts::ConnectionFacts;
 use super::head::RequestHead;
 use super::head_error::HeadError;
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::forwarding::{ForwardedElement, ResolvedClient};
 use crate::heads::{ForwardingFieldSet, is_request_id, trace_id};
 use crate::judge::{Judge, Recorder};
-use crate::record::{Arrival, CountedAction, Judgement, RequestCopy};
+use crate::record::{ArrivalTimes, CountedAction, Judgement, RequestCopy};
 use crate::settings::{ClientAddressField, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
@@ -39,7 +39,7 @@ pub struct RequestSettings {
     /// The field in which they name their client: one for the process.
     pub client_address: ClientAddressField,
     /// The challenges of certificate authorities.
-    pub challenges: ChallengeFiles,
+    pub challenges: ChallengeFileSources,
     /// Whether a host can be reached over https. Without this, every host can. Requests for other
     /// hosts are not redirected.
     pub has_certificate: Option<HasCertificate>,
@@ -109,10 +109,10 @@ impl RequestPipeline {
     }
 
     /// An arrival at this moment.
-    pub fn arrival_now(&self) -> Arrival {
+    pub fn arrival_now(&self) -> ArrivalTimes {
         let started = Instant::now();
         let (arrived, monotonic) = self.shared.clock.now_and_monotonic_at(started);
-        Arrival {
+        ArrivalTimes {
             arrived,
             started,
             monotonic,
@@ -149,7 +149,7 @@ impl RequestPipeline {
         &self,
         head: &H,
         connection: &ConnectionFacts<'_>,
-        arrival: Arrival,
+        arrival: ArrivalTimes,
     ) -> (Ticket, NextStep) {
         let mut ticket = self.new_ticket(head, connection, arrival);
         match self.run_steps(head, &mut ticket, connection) {
@@ -168,7 +168,7 @@ impl RequestPipeline {
         &self,
         head: &impl RequestHead,
         connection: &ConnectionFacts<'_>,
-        arrival: Arrival,
+        arrival: ArrivalTimes,
     ) -> (Option<Answer>, Option<Action>) {
         let (request, _) = self.copy_facts(head, connection, arrival);
         let judgement = self.shared.judge.preview(&request);
@@ -196,7 +196,7 @@ impl RequestPipeline {
         &self,
         head: &impl RequestHead,
         connection: &ConnectionFacts<'_>,
-        arrival: Arrival,
+        arrival: ArrivalTimes,
     ) -> Ticket {
         let (request, forwarded) = self.copy_facts(head, connection, arrival);
         Ticket::new(self.shared.clone(), request, forwarded)
@@ -210,7 +210,7 @@ impl RequestPipeline {
         &self,
         head: &impl RequestHead,
         connection: &ConnectionFacts<'_>,
-        arrival: Arrival,
+        arrival: ArrivalTimes,
     ) -> (RequestCopy, Option<Box<ForwardedElement>>) {
         let fields = head.fields();
         let peer = connection.peer;

@@ -1,6 +1,6 @@
 //! [`new_request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal
-//! digits. No two requests get the same id, also not from different instances of crawlgate. Making
-//! an id takes no lock and allocates no memory.
+//! digits. No two requests get the same id, even if different instances of crawlgate make the ids.
+//! Making an id takes no lock and allocates no memory.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;

@@ -6,7 +6,7 @@
 use super::response_outcome::ResponseEnd;
 use super::ticket::Ticket;
 use crate::answers::Answer;
-use crate::record::Arrival;
+use crate::record::ArrivalTimes;
 use http::{HeaderMap, Method};
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ pub struct ReceivedRequest<'a> {
     /// The version of HTTP: `1.0`, `1.1`, `2`.
     pub http: &'static str,
     /// When it arrived.
-    pub arrival: Arrival,
+    pub arrival: ArrivalTimes,
 }
 
 /// An answer to send, with the ticket that is to be recorded.

@@ -13,7 +13,7 @@ use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::ledger::Ledger;
 use crate::settings::Limits;
-use crate::sites::{SiteManager, SiteOptions};
+use crate::sites::{SiteLoadOptions, SiteManager};
 use crate::state::StateStore;
 use crate::upkeep::Instance;
 use crate::verdict::CachedVersionsBasis;
@@ -35,7 +35,7 @@ fn new_world() -> World {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("shop.yaml"), POLICY).expect("a policy");
     let (store, remembered) = StateStore::in_memory_only();
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: directory.path().to_owned(),
         strict: true,
         may_be_missing: false,
@@ -50,7 +50,7 @@ fn new_world() -> World {
         &sites.snapshot(),
         clock.moment(),
     ));
-    let proofs = Arc::new(IdentityVerifier::policy_only(registry));
+    let proofs = Arc::new(IdentityVerifier::with_policy_networks_only(registry));
     let instance = Instance::new(
         sites,
         ledger,

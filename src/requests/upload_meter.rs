@@ -1,5 +1,5 @@
-//! [`UploadMeter`] counts the bytes of a request's body, for both ways of forwarding
-//! (`edge/forwarder`, and `gateway` with Pingora's proxy). A body that is too large or too slow
+//! [`UploadMeter`] counts the bytes of a request's body while crawlgate forwards the request, in
+//! `edge/forwarder` or through Pingora's proxy (`gateway`). A body that is too large or too slow
 //! ends with an [`UploadError`].
 
 use crate::settings::Limits;

@@ -29,7 +29,7 @@ const MAX_ALLOWS: usize = 1_000;
 
 /// The index of the rule that decides among those whose patterns satisfy `applies`, if its `allow`
 /// is the given one.
-fn deciding<R: AsRef<Rule>>(
+fn longest_matching_rule<R: AsRef<Rule>>(
     rules: &[R],
     applies: impl Fn(&PathPattern) -> bool,
     allow: bool,
@@ -46,8 +46,8 @@ fn deciding<R: AsRef<Rule>>(
 /// The rule of a group that disallows the whole site, or the site except what an Allow allows
 /// (files that no search engine lists do not count), or the front page. `None` if there is none.
 pub fn blanket_disallow<R: AsRef<Rule>>(rules: &[R]) -> Option<BlanketDisallow> {
-    let Some(rule) = deciding(rules, PathPattern::is_blanket, false) else {
-        let rule = deciding(rules, |pattern| pattern.matches(b"/"), false)?;
+    let Some(rule) = longest_matching_rule(rules, PathPattern::is_blanket, false) else {
+        let rule = longest_matching_rule(rules, |pattern| pattern.matches(b"/"), false)?;
         return Some(BlanketDisallow {
             part: DisallowedPart::FrontPage,
             rule,
@@ -59,7 +59,7 @@ pub fn blanket_disallow<R: AsRef<Rule>>(rules: &[R]) -> Option<BlanketDisallow> 
         .filter(|rule| rule.allow && !rule.pattern.is_empty() && !is_machine_file(&rule.pattern));
     let is_open = allows.by_ref().take(MAX_ALLOWS).any(|rule| {
         let target = rule.pattern.to_wildcard_target();
-        deciding(rules, |pattern| pattern.matches(&target), true).is_some()
+        longest_matching_rule(rules, |pattern| pattern.matches(&target), true).is_some()
     }) || allows.next().is_some();
     Some(BlanketDisallow {
         part: if is_open {

@@ -61,13 +61,13 @@ pub enum AgentName<'a> {
 
 /// Whether a byte is a blank as in C's `isspace`. Both dialects strip these.
 #[inline]
-pub(super) const fn is_blank(byte: u8) -> bool {
+pub(super) const fn is_c_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
 
 /// Whether a byte ends a token. A comma and a semicolon do: `One, Two` names One, as for Google.
-fn is_token_end(byte: &u8) -> bool {
-    is_blank(*byte) || matches!(byte, b'/' | b',' | b';')
+fn is_token_delimiter(byte: &u8) -> bool {
+    is_c_space(*byte) || matches!(byte, b'/' | b',' | b';')
 }
 
 impl Dialect {
@@ -81,7 +81,7 @@ impl Dialect {
     /// ```
     pub fn parse_agent<'a>(self, value: &'a [u8], spaced_tokens: &[&str]) -> AgentName<'a> {
         // `*` followed by a blank and more still means all crawlers.
-        if value.first() == Some(&b'*') && value.get(1).is_none_or(|byte| is_blank(*byte)) {
+        if value.first() == Some(&b'*') && value.get(1).is_none_or(|byte| is_c_space(*byte)) {
             return AgentName::Star;
         }
         match self {
@@ -98,13 +98,13 @@ impl Dialect {
                         .is_some_and(|(start, rest)| {
                             let next = rest.iter().find(|byte| **byte != b'*');
                             start.eq_ignore_ascii_case(token.as_bytes())
-                                && next.is_none_or(is_token_end)
+                                && next.is_none_or(is_token_delimiter)
                         })
                 });
                 if let Some(length) = known.map(|token| token.len()).max() {
                     return AgentName::Token(&value[..length]);
                 }
-                let end = value.iter().position(is_token_end);
+                let end = value.iter().position(is_token_delimiter);
                 let mut token = &value[..end.unwrap_or(value.len())];
                 while let Some(rest) = token.strip_suffix(b"*") {
                     token = rest;

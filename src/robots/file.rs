@@ -1,8 +1,8 @@
-//! [`RobotsFile`]: any robots.txt, split into lines without loss. Each [`RobotsLine`] has its key
-//! and value, its comment, their byte ranges, and its [issues](LineIssue). `dialect_rules` decides
-//! what a line means in a dialect (RFC 9309 or Google's library).
+//! [`RobotsFile`]: any robots.txt, split into lines without loss. A [`RobotsLine`] has a key, a
+//! value and a comment, each with its byte range, and the [issues](LineIssue) of the line.
+//! `dialect_rules` decides what a line means in a dialect (RFC 9309 or Google's library).
 
-use super::dialect::is_blank;
+use super::dialect::is_c_space;
 use super::step_counter::count_steps;
 use memchr::{memchr, memchr2};
 use std::ops::Range;
@@ -319,11 +319,11 @@ fn parse_line(
 #[inline]
 fn trim_blanks(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = &bytes[range.clone()];
-    let before = text.iter().take_while(|byte| is_blank(**byte)).count();
+    let before = text.iter().take_while(|byte| is_c_space(**byte)).count();
     let after = text[before..]
         .iter()
         .rev()
-        .take_while(|byte| is_blank(**byte))
+        .take_while(|byte| is_c_space(**byte))
         .count();
     range.start + before..range.end - after
 }

@@ -1,7 +1,7 @@
 //! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is any robots.txt, split
 //! into lines with the issues of each. [`DialectRules`] are the rules of such a file, as RFC 9309
-//! or as Google's parser reads them; they say whether a crawler may fetch a URL. `RobotsDocument`
-//! is a file that crawlgate writes itself.
+//! or Google's parser reads such rules. [`DialectRules`] say whether a crawler may fetch a URL.
+//! `RobotsDocument` is a file that crawlgate writes itself.
 
 mod absolute_url;
 mod blanket_disallow;
@@ -35,7 +35,7 @@ pub(crate) use dialect::url_path;
 pub(crate) use document::{ExtensionLine, RobotsDocument, RuleGroup};
 pub(crate) use google_rules::{GoogleRules, differs_for_google};
 pub(crate) use group_matcher::GroupMatcher;
-pub(crate) use normalise::LITERAL_STAR;
+pub(crate) use normalise::{LITERAL_STAR, escape_url};
 pub(crate) use render::{format_seconds, render_robots_txt};
 pub(crate) use rule_set::RuleSet;
 pub(crate) use target::{RequestTarget, TargetScratch, reaches_robots_txt, without_query};

@@ -1,7 +1,7 @@
 //! [`RequestTarget`]: the target of an HTTP request (path and query), in the forms that are
-//! compared with robots.txt patterns. One form is the target that the client sent, normalised.
-//! Others are the target as an origin might resolve it: without dot segments, doubled slashes,
-//! `%2F` and parameters. [`TargetScratch`] makes the forms without allocation.
+//! compared with robots.txt patterns. One form is the target that the client sent, normalised. The
+//! other forms are targets to which an origin might resolve it: without dot segments, doubled
+//! slashes, `%2F` and parameters. [`TargetScratch`] makes the forms without allocation.
 
 use super::normalise::{
     LITERAL_STAR, NormalForm, is_normal_byte, is_normal_target, normalise_into,

@@ -1,10 +1,10 @@
 //! [`WindowIndex`] finds the path patterns of robots.txt that may match a request target. It is for
-//! patterns with a wildcard that have the same text before it. For example, `/*?sort=` and
+//! patterns that have the same text before their first wildcard. For example, `/*?sort=` and
 //! `/*.pdf$` both begin with `/`, so this prefix cannot tell them apart.
 //!
 //! Each pattern is filed under one **window**: up to four adjacent bytes of the text after its
-//! first wildcard. Every target that matches the pattern contains the window. The index chooses the
-//! window of a pattern that is rarest among all patterns. One pass over the target finds every
+//! first wildcard. Every target that matches the pattern contains the window. For each pattern, the
+//! index chooses the window that is rarest among all patterns. One pass over the target finds every
 //! pattern that can match: at each byte, the last bytes are looked up in a small bit set. Memory is
 //! linear in the number of patterns.
 

@@ -4,7 +4,7 @@
 //! certificates and of their orders.
 
 use super::ServerError;
-use crate::acme::{AcmeScheduler, ChallengePorts, ChallengeReachability, IssuedCertificates};
+use crate::acme::{AcmeScheduler, ChallengeEndpoints, ChallengePorts, IssuedCertificates};
 use crate::admin::{CertificateStatusFn, Operations};
 use crate::edge::CertificateStore;
 use crate::policy::Snapshot;
@@ -89,7 +89,7 @@ impl AcmeServices {
             .any(|listener| listener.tls.is_none());
         Some(AcmeScheduler::open(
             acme_settings,
-            ChallengeReachability {
+            ChallengeEndpoints {
                 ports,
                 has_clear_text,
             },

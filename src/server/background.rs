@@ -3,14 +3,14 @@
 //! renewed certificate files, get timestamps for the evidence log (which third parties can check),
 //! and reload on SIGHUP.
 //!
-//! [`catch_signals`] is called before that: a signal that arrives during the start then waits until
-//! the background work has begun. Without it a SIGHUP would end the process, because Pingora does
-//! not handle SIGHUP.
+//! [`catch_signals`] is called before [`start_background`]. A signal that arrives during the start
+//! then waits until the background work has begun. Without [`catch_signals`] a SIGHUP would end the
+//! process, because Pingora does not handle SIGHUP.
 
 use super::ServerError;
 use super::hand_over::UpgradeCoordinator;
 use super::service_manager::notify_reload;
-use super::stop::Stop;
+use super::stop::StopHandle;
 use crate::evidence::{EvidenceRecorder, fetch_timestamps, open_existing};
 use crate::scheduler::{JobWaker, Scheduler};
 use crate::threads::spawn;
@@ -58,7 +58,7 @@ pub fn start_background(
         });
     }
     let reloaded = upgrades.clone();
-    let reload = scheduler.add_idle("reload", move |_| {
+    let reload = scheduler.add_on_demand_job("reload", move |_| {
         handle_sighup(&reloaded);
         None
     });
@@ -107,7 +107,7 @@ pub fn catch_signals() -> io::Result<Signals> {
 
 /// Handles signals: SIGINT stops the server at once, SIGQUIT and SIGTERM after the last request, the
 /// second time at once. SIGHUP wakes the job `reload`, so that it does not delay a stop.
-fn handle_signals(mut signals: Signals, stop: &Stop, reload: &JobWaker) {
+fn handle_signals(mut signals: Signals, stop: &StopHandle, reload: &JobWaker) {
     for signal in signals.forever() {
         match signal {
             SIGHUP => reload.wake(),

@@ -3,9 +3,9 @@
 //! robots.txt. [`StorePeers::write_counts`] writes the request counts of this instance into the
 //! store. So the dashboard of each instance can show the sums of all instances.
 //!
-//! The counts of an hour, a day or a week are always written as a whole. So if one write is lost,
-//! the next one makes up for it. Counts and facts use different connections: only the facts are
-//! needed to judge requests.
+//! The counts of an hour, a day or a week are always written as a whole. So the next write makes up
+//! for a lost one. Counts and facts use different connections: only the facts are needed to judge
+//! requests.
 
 use super::ServerError;
 use crate::admin::StoreMonitor;

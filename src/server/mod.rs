@@ -42,7 +42,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stop::Stop;
+use stop::StopHandle;
 
 /// The log filter unless the operator sets another. Pingora logs each failed connection of each
 /// client as an error, and h2 warns of each client that floods it. The access log and the metrics
@@ -197,7 +197,7 @@ pub fn run(
     // Before any thread is started.
     let passed = InheritedListeners::from_service_manager();
     // Early, so that no signal is lost.
-    let stop = Arc::<Stop>::default();
+    let stop = Arc::<StopHandle>::default();
     let signals = catch_signals().map_err(ServerError::from_io("cannot catch signals"))?;
 
     raise_file_limit(&settings.limits);

@@ -1,20 +1,20 @@
-//! [`ProxyServer`]: Pingora's server with all services that it runs. These are the listeners (of
-//! the proxy, of the decision service for other proxies, and of the admin interface), the service
-//! that resolves the names of origins, and the one that checks the health of origins.
+//! [`ProxyServer`]: Pingora's server with all services that it runs. Some services are listeners:
+//! of the proxy, of the decision service for other proxies, and of the admin interface. Two more
+//! run in the background: one resolves the names of origins, and one checks the health of origins.
 
 use super::hand_over::UpgradeCoordinator;
 use super::services::Services;
-use super::stop::Drain;
+use super::stop::ShutdownWaiter;
 use crate::admin::AdminApp;
 use crate::decisions::DecisionService;
 use crate::edge::{
-    AcceptService, AdminListener, BoundListener, ConnectionCounter, EdgeContext, Forwarder,
-    Listener, ListenerTls, ServeConnection, ServedListeners, WorkerHealth,
+    AcceptService, AdminService, BoundListener, ConnectionCounter, EdgeContext, Forwarder,
+    ListenerService, ListenerTls, ServeConnection, ServedListeners, WorkerHealth,
 };
 use crate::gateway::Gateway;
-use crate::requests::{ChallengeFiles, HttpsRedirect, RequestSettings};
+use crate::requests::{ChallengeFileSources, HttpsRedirect, RequestSettings};
 use crate::settings::Settings;
-use crate::upstreams::{HealthChecks, MAX_ATTEMPTS, OriginResolver};
+use crate::upstreams::{HealthChecker, MAX_ATTEMPTS, OriginResolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -31,8 +31,8 @@ const UPSTREAM_POOL_SIZE: usize = 512;
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
-    drain: Drain,
-    readiness: Arc<Readiness>,
+    drain: ShutdownWaiter,
+    readiness: Arc<ReadinessTracker>,
     /// Notices stuck workers on the listeners of the proxy and of the decision service.
     pub worker_health: Arc<WorkerHealth>,
 }
@@ -72,7 +72,7 @@ impl ProxyServer {
         }
         let open = Arc::new(ConnectionCounter::default());
         let worker_health = Arc::new(WorkerHealth::default());
-        let readiness = Arc::new(Readiness {
+        let readiness = Arc::new(ReadinessTracker {
             upgrades: upgrades.clone(),
             missing: AtomicUsize::new(0),
         });
@@ -82,7 +82,7 @@ impl ProxyServer {
             Arc::new(resolver),
         ));
         if services.upstreams.has_checks() {
-            let checks = Arc::new(HealthChecks::new(
+            let checks = Arc::new(HealthChecker::new(
                 services.upstreams.clone(),
                 &server.configuration,
             ));
@@ -99,7 +99,7 @@ impl ProxyServer {
         });
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
-        let drain = Drain {
+        let drain = ShutdownWaiter {
             stop: upgrades.stop.clone(),
             passable: upgrades.listeners.clone(),
             proxy,
@@ -128,7 +128,7 @@ impl ProxyServer {
             name: "admin",
             listeners: vec![(
                 listener,
-                Arc::new(AdminListener::new(app, services.settings.limits)),
+                Arc::new(AdminService::new(app, services.settings.limits)),
             )],
             threads: 1,
             stops: self.drain.stop.admin.signals(),
@@ -150,15 +150,15 @@ impl ProxyServer {
 }
 
 /// Marks the server as ready when all services accept connections.
-struct Readiness {
+struct ReadinessTracker {
     upgrades: Arc<UpgradeCoordinator>,
     missing: AtomicUsize,
 }
 
-impl Readiness {
+impl ReadinessTracker {
     /// Adds a service that must accept connections, and returns the function that it calls once when
     /// it does. Call it before any service runs.
-    fn add_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
+    fn add_service(self: &Arc<ReadinessTracker>) -> Box<dyn Fn() + Send + Sync> {
         self.missing.fetch_add(1, AcqRel);
         let readiness = self.clone();
         Box::new(move || {
@@ -200,7 +200,7 @@ fn proxy_listeners(
                     port: seen.or(port),
                 },
             });
-        let listener = Listener {
+        let listener = ListenerService {
             edge: edge.clone(),
             tls,
             proxy_protocol: entry.proxy_protocol,
@@ -226,18 +226,21 @@ fn decision_listener(services: &Services) -> Option<Arc<dyn ServeConnection>> {
     let requests = services.requests.with_settings(RequestSettings {
         trusted_proxies: speakers,
         client_address: settings.client_address.clone(),
-        challenges: ChallengeFiles::default(),
+        challenges: ChallengeFileSources::default(),
         has_certificate: None,
         limits: settings.limits,
         is_for_proxies: true,
     });
-    let decisions = Arc::new(DecisionService::new(requests.clone()));
+    let decisions = Arc::new(DecisionService::new(
+        requests.clone(),
+        services.instance.traffic.clone(),
+    ));
     let edge = Arc::new(EdgeContext {
         responder: Some(decisions),
         decision_peers: decision_settings.trusted.clone(),
         ..EdgeContext::new(requests)
     });
-    Some(Arc::new(Listener {
+    Some(Arc::new(ListenerService {
         edge,
         tls: None,
         proxy_protocol: false,
@@ -258,7 +261,7 @@ fn build_proxy(services: &Services, server: &Server) -> Arc<HttpProxy<Gateway>> 
     Arc::new(proxy)
 }
 
-/// Pingora's settings. It would sleep for the whole grace period, even when idle; `Drain` has
+/// Pingora's settings. It would sleep for the whole grace period, even when idle; `ShutdownWaiter` has
 /// waited by then, so that the period is 0 (Pingora 0.9.1).
 fn pingora_configuration(threads: usize) -> ServerConf {
     ServerConf {

@@ -1,7 +1,6 @@
-//! [`Services`]: the parts of the server behind its listeners. [`Services::open`] opens them one
-//! after the other: the clock, the state store, the sites, the ledger (which robots.txt each
-//! crawler was served), the judge of requests, the exchange with other instances of crawlgate, and
-//! the servers of the origins.
+//! [`Services`]: the parts of the server behind its listeners, such as the sites, the judge of
+//! requests, and the servers of the origins. [`Services::open`] opens the parts one after the
+//! other. The clock and the state store come first, because the others need these two.
 
 use super::ServerError;
 use super::acme_services::AcmeServices;
@@ -19,10 +18,10 @@ use crate::identity::refresh::{ListRefresher, ListUpdateHandle};
 use crate::identity::{IdentityVerifier, ProofMethods, reverse_dns};
 use crate::judge::{PeerConfirmation, RequestLogs};
 use crate::origin::robots::StoredCopies;
-use crate::requests::{ChallengeFiles, RequestPipeline, RequestSettings};
+use crate::requests::{ChallengeFileSources, RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{IdentitySettings, ListSource, ListenAddress, Settings};
-use crate::sites::{DefaultSite, InitialOriginRobots, SiteOptions};
+use crate::sites::{DefaultSite, InitialOriginRobots, SiteLoadOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
 use crate::upgrade::HandedOverMemory;
@@ -83,7 +82,7 @@ impl Services {
             passed: memory.behaviours,
         };
         let instance = parts.open()?;
-        evidence.follow_publications(&instance.sites, &instance.metrics);
+        evidence.subscribe_to_publications(&instance.sites, &instance.metrics);
         let peers = StorePeers::join(
             &settings,
             &instance,
@@ -101,7 +100,7 @@ impl Services {
             instance.events.clone(),
             instance.clock.clone(),
         )?;
-        upstreams.restore_passed(&memory.servers);
+        upstreams.restore_handed_over_servers(&memory.servers);
         // An authority may still check challenges of the previous process.
         acme_services.restore_challenges(memory.challenges);
         let upstreams = Arc::new(upstreams);
@@ -162,15 +161,15 @@ impl Services {
         let refused = self
             .acme_services
             .certificates
-            .renew(clock.moment().now, metrics)
+            .reload_changed_files(clock.moment().now, metrics)
             + self.upstreams.reload_tls_files();
         metrics.edge.refused_renewals.set(refused as i64);
     }
 }
 
 /// The options of the sites, from the settings and the stored copies.
-pub fn site_options(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
-    SiteOptions {
+pub fn site_options(settings: &Settings, copies: &StoredCopies) -> SiteLoadOptions {
+    SiteLoadOptions {
         policies: settings.policies.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
@@ -197,7 +196,7 @@ fn request_pipeline(
     let settings = RequestSettings {
         trusted_proxies: settings.trusted_proxies.clone(),
         client_address: settings.client_address.clone(),
-        challenges: ChallengeFiles {
+        challenges: ChallengeFileSources {
             webroot: settings.acme_webroot.clone(),
             own: acme_services.challenge_files(),
         },

@@ -2,8 +2,8 @@
 //! of the admin interface. [`Sockets::bind`] takes over the sockets that a previous process or the
 //! service manager passes, and binds the remaining addresses. [`ControlEndpoint`] is the control
 //! socket for commands such as `crawlgate status`. It answers before the server accepts the first
-//! request. In an upgrade, a previous process with the same socket path keeps the socket until that
-//! process accepts no more connections.
+//! request. In an upgrade, the previous process may have the same socket path. Then the previous
+//! process keeps the control socket until it accepts no more connections.
 
 use super::{BoundAddresses, ServerError};
 use crate::admin::control::{ControlRequestHandler, ControlSocket};

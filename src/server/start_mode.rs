@@ -11,7 +11,7 @@ use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
-use crate::upgrade::{InheritedListeners, Successor, TakenOverState};
+use crate::upgrade::{InheritedListeners, PendingTakeover, TakenOverState};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -23,7 +23,7 @@ pub enum StartMode {
     /// On its own; another process may take over later.
     Replaceable,
     /// In place of a running process.
-    Successor(Box<Successor>),
+    Successor(Box<PendingTakeover>),
 }
 
 /// The resources of a server that starts.
@@ -32,7 +32,7 @@ pub struct StartResources {
     /// The control socket, unless the previous process has it.
     pub control: Option<ControlSocket>,
     /// The connection to the previous process.
-    pub successor: Option<Box<Successor>>,
+    pub successor: Option<Box<PendingTakeover>>,
     pub is_replaceable: bool,
 }
 
@@ -85,7 +85,7 @@ fn bind_control(settings: &Settings) -> Result<Option<ControlSocket>, ControlErr
 
 /// Fails if this process could not replace the running one with these settings: another state
 /// directory, unreadable facts, or policies that cannot be loaded. Changes nothing.
-fn check_takeover(successor: &Successor, settings: &Settings) -> Result<(), ServerError> {
+fn check_takeover(successor: &PendingTakeover, settings: &Settings) -> Result<(), ServerError> {
     if absolute_path(&settings.state) != absolute_path(&successor.state) {
         return Err(ServerError::OtherState);
     }

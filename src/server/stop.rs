@@ -1,14 +1,15 @@
-//! [`Stop`] asks the server to stop, and [`Drain`] waits for its last request. They replace
-//! Pingora's own stop. That one always sleeps for its whole grace period, even when no request is
-//! open, and then does not wait for requests (Pingora 0.9.1).
+//! [`StopHandle`] asks the server to stop, and [`ShutdownWaiter`] waits for its last request. They
+//! replace Pingora's own stop. Pingora always sleeps for a whole grace period, and then ends
+//! without waiting for open requests (Pingora 0.9.1).
 //!
 //! A stop is in one of these states:
-//! - `None`: the server serves. An upgrade ([`Stop::stop_after_upgrade`]) moves it to
-//!   `AfterUpgrade`, a stop ([`Stop::stop_gracefully`]) to `Graceful`.
+//! - `None`: the server serves. [`StopHandle::stop_after_upgrade`] changes the state to
+//!   `AfterUpgrade`, and [`StopHandle::stop_gracefully`] to `Graceful`.
 //! - `AfterUpgrade`: another process serves, and each connection ends with its next response.
 //! - `Graceful`: the server ends with its last request.
-//! - `Immediate`: the server ends at once. [`Stop::stop_immediately`] moves every state to it, and
-//!   [`Stop::stop_gracefully`] moves `AfterUpgrade` and `Graceful` to it.
+//! - `Immediate`: the server ends at once. [`StopHandle::stop_immediately`] changes every state to
+//!   `Immediate`. [`StopHandle::stop_gracefully`] does so in the states `AfterUpgrade` and
+//!   `Graceful`.
 
 use super::service_manager;
 use super::sockets::PassableListener;
@@ -42,7 +43,7 @@ pub fn flush_logs(instance: &Instance) {
 
 /// Asks the server to stop. Not requested at first.
 #[derive(Default)]
-pub struct Stop {
+pub struct StopHandle {
     request: watch::Sender<StopRequest>,
     /// Ends the listeners of the proxy and of the decision service, and their connections.
     pub stopper: StopSender,
@@ -61,7 +62,7 @@ enum StopRequest {
     Immediate,
 }
 
-impl Stop {
+impl StopHandle {
     /// Call when another process serves. Closes the admin listener; the others accept no more
     /// connections. Each connection ends with its next response, and the server with its last
     /// connection.
@@ -121,8 +122,8 @@ impl Stop {
 }
 
 /// Waits for a request to stop, and then for the last request of a client. Then Pingora ends.
-pub struct Drain {
-    pub stop: Arc<Stop>,
+pub struct ShutdownWaiter {
+    pub stop: Arc<StopHandle>,
     /// The listeners' descriptors for another process, which would keep them open.
     pub passable: Arc<Mutex<Vec<PassableListener>>>,
     pub proxy: Arc<HttpProxy<Gateway>>,
@@ -135,7 +136,7 @@ pub struct Drain {
 }
 
 #[async_trait]
-impl ShutdownSignalWatch for Drain {
+impl ShutdownSignalWatch for ShutdownWaiter {
     /// Waits for a stop and its end, and flushes the logs. Pingora ends at once in any case, because
     /// nothing is left to wait for.
     async fn recv(&self) -> ShutdownSignal {
@@ -156,7 +157,7 @@ impl ShutdownSignalWatch for Drain {
     }
 }
 
-impl Drain {
+impl ShutdownWaiter {
     /// Closes the listeners and waits for the last request, unless `request` is `Immediate`. Returns
     /// how that ended: with the last request, at the limit, or by a second signal.
     async fn drain_requests(&self, request: StopRequest) -> &'static str {
@@ -212,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn second_graceful_stop_is_immediate() {
-        let stop = Stop::default();
+        let stop = StopHandle::default();
         stop.stop_gracefully("SIGTERM");
         assert_eq!(
             stop.wait_for_request(StopRequest::Graceful).await,

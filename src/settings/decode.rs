@@ -1,5 +1,5 @@
-//! [`decode_settings`] decodes `crawlgate.yaml`, and reports all mistakes in one run, each with its
-//! place in the file.
+//! [`decode_settings`] decodes `crawlgate.yaml`, the settings of the server. It reports all
+//! mistakes in one run, each with its place in the file.
 
 use super::client_address_field::decode_client_address;
 use super::decisions::decode_decisions;

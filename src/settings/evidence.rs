@@ -1,5 +1,5 @@
 //! [`EvidenceSettings`]: the section `evidence` of `crawlgate.yaml`. It configures the evidence
-//! log, a log of publications and violations that third parties can check.
+//! log, which records published robots.txt files and violations. Third parties can check this log.
 
 use super::section::section;
 use super::values::DAY;

@@ -1,6 +1,6 @@
 //! [`IdentitySettings`]: the section `identity` of `crawlgate.yaml`. It says how crawlgate may
-//! verify that a client is the crawler that it claims to be: by published lists of networks, DNS
-//! and signatures.
+//! verify that a client is the crawler that it claims to be: by published lists of networks, by DNS
+//! or by signatures.
 
 use super::section::section;
 use crate::yaml::{MapFields, NodeReader, NodeValue};

@@ -1,6 +1,6 @@
 //! [`StoreSettings`]: the section `store` of `crawlgate.yaml`. It names the Valkey or Redis server
-//! by which several instances of crawlgate tell each other which crawler was served which
-//! robots.txt.
+//! that several instances of crawlgate share. There the instances tell each other which robots.txt
+//! each crawler was served.
 
 use super::address::{normalize_host, parse_host_port};
 use super::values::decode_path;

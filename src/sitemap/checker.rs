@@ -28,7 +28,7 @@ pub struct SitemapChecker<'a> {
     /// For `unavailable_after`.
     now: Timestamp,
     /// The search crawlers of each site of the snapshot.
-    audiences: Vec<Vec<Audience>>,
+    audiences: Vec<Vec<SearchCrawlerClass>>,
     /// The only host that the sites are for, with its port; `None` for those of their policies.
     only_host: Option<String>,
     /// Until when URLs are requested; `None` to request none.
@@ -37,7 +37,7 @@ pub struct SitemapChecker<'a> {
 }
 
 /// Search crawlers with the same rules.
-struct Audience {
+struct SearchCrawlerClass {
     group: usize,
     google_parsing: GoogleParsing,
     /// One of them.
@@ -196,8 +196,8 @@ impl<'a> SitemapChecker<'a> {
 /// The search crawlers that the groups of a site bind, by the rules that they obey. Leaves out
 /// those to which the whole site is closed: their owner wants them nowhere. The group of
 /// Googlebot stays.
-fn search_audiences(site: &Site) -> Vec<Audience> {
-    let mut audiences: Vec<Audience> = Vec::new();
+fn search_audiences(site: &Site) -> Vec<SearchCrawlerClass> {
+    let mut audiences: Vec<SearchCrawlerClass> = Vec::new();
     let crawlers = Registry::builtin().crawlers();
     for (index, crawler) in (0..).map(CrawlerIndex).zip(crawlers) {
         let claim = Claim::Known(index);
@@ -215,7 +215,7 @@ fn search_audiences(site: &Site) -> Vec<Audience> {
             .find(|audience| audience.group == group && audience.google_parsing == google_parsing)
         {
             Some(audience) => audience.crawlers.push(token),
-            None => audiences.push(Audience {
+            None => audiences.push(SearchCrawlerClass {
                 group,
                 google_parsing,
                 claim,

@@ -1,6 +1,5 @@
 //! The lints of sitemaps: the mistakes that crawlgate finds in the URLs of a sitemap, each with an
-//! id. The doc comment on a lint is also the explanation that users read, as in
-//! `policy/lint/catalogue`.
+//! id. The doc comment on a lint is also the explanation that users read.
 
 use super::parse::shown;
 use crate::policy::lint::{Lint, lints};

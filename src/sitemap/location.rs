@@ -1,7 +1,7 @@
 //! [`SitemapLocation`]: the path or the URL of a sitemap. [`check_sitemap`] reads the sitemap and
 //! checks its URLs. If the sitemap is an index, the sitemaps that it lists are checked instead. If
 //! the index is a file, the listed sitemaps are read from the same directory. If the index is at a
-//! URL, they are fetched from the same host.
+//! URL, the listed sitemaps are fetched from the same host.
 
 use super::checker::{SitemapChecker, push_limited};
 use super::lints::{self, url_finding};

@@ -50,7 +50,7 @@ fn start_manager(
     store: &StateStore,
     restored: &RestoredState,
 ) -> Arc<SiteManager> {
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,

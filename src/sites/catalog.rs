@@ -1,6 +1,6 @@
 //! [`SiteCatalog`]: the sites in force and their policy files, by the name of the site.
-//! [`SiteCatalog::apply`] applies the change of one policy file ([`SiteChange`]). Other methods
-//! apply changes that come from the clock, from the origin's robots.txt, or from operators.
+//! [`SiteCatalog::apply`] applies the change of one policy file ([`PlannedSiteChange`]). Other
+//! methods apply changes that come from the clock, from the origin's robots.txt, or from operators.
 
 use super::default_sites::{DefaultSite, hosts_without_site};
 use super::origins::OriginRobotsFiles;
@@ -10,7 +10,7 @@ use super::policy_file::{
     ActivePolicy, CompiledPolicy, PolicyFile, PolicySource, ReloadOutcome, SiteCompiler,
 };
 use super::status::SiteStatus;
-use super::stored_state::StoredSiteState;
+use super::stored_state::StoredSitesState;
 use crate::crawlers::Registry;
 use crate::facts::{Fact, PauseRecord};
 use crate::finding::Finding;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A planned change of one site.
-pub struct SiteChange {
+pub struct PlannedSiteChange {
     /// The site.
     pub site: String,
     /// Its newly compiled policy file; `None` if the site ends.
@@ -54,7 +54,7 @@ pub struct SiteCatalog {
     /// The copies of the origins' robots.txt files.
     pub origins: OriginRobotsFiles,
     /// The state that outlasts a restart.
-    pub stored_state: StoredSiteState,
+    pub stored_state: StoredSitesState,
 }
 
 impl SiteCatalog {
@@ -63,8 +63,8 @@ impl SiteCatalog {
     /// force: the site of the new text, which also becomes the last good policy; the stored last
     /// good policy; the policy in force before. The outcome is `Added` if nothing of this file was
     /// in force before.
-    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
-        let SiteChange { site: name, file } = change;
+    pub fn apply(&mut self, change: PlannedSiteChange, now: Timestamp) -> ReloadOutcome {
+        let PlannedSiteChange { site: name, file } = change;
         let before = self.files.remove(&name).and_then(|known| known.active);
         let Some(ChangedFile {
             text,

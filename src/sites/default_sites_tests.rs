@@ -56,7 +56,7 @@ fn three_origins() -> [OriginSettings; 3] {
 }
 
 fn start_manager(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,

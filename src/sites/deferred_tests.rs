@@ -37,7 +37,7 @@ impl DeferredSites {
         };
         let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(now));
         let (store, restored) = opened.expect("no other owner");
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies: directory.path().join("policies"),
             strict: false,
             may_be_missing: false,

@@ -1,7 +1,7 @@
 //! [`InterimSites`]: the sites in force while a new robots.txt waits, because crawlgate cannot
-//! announce it to its other instances yet. Other parts of the new policy do not wait: enforcement
-//! modes, answers, planned pauses, X-Robots-Tag lines and meta tags. An interim site is compiled
-//! from these parts of the new policy, and from the former policy for everything else.
+//! announce it to other instances of crawlgate yet. Other parts of the new policy do not wait:
+//! enforcement modes, answers, planned pauses, X-Robots-Tag lines and meta tags. An interim site is
+//! compiled from these parts of the new policy, and from the former policy for everything else.
 
 use super::pauses::Pauses;
 use super::same_robots::has_same_robots;

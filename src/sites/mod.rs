@@ -3,8 +3,8 @@
 //! The `SiteUpdater` makes one change at a time. Callers pass the current time (`now`).
 //!
 //! `policy_directory` reads the files, `plan` compares them with the sites in force, `catalog`
-//! applies the changes, and `publisher` commits and publishes the result. `policy_file` has the
-//! states of a policy file. `publisher` says when a changed robots.txt must wait.
+//! applies the changes, and `publisher` commits and publishes the result, and says when a changed
+//! robots.txt must wait. `policy_file` has the states of a policy file.
 
 mod catalog;
 mod default_sites;
@@ -57,7 +57,7 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the sites are loaded from.
 #[derive(Clone, Debug)]
-pub struct SiteOptions {
+pub struct SiteLoadOptions {
     /// `*.yaml` and `*.yml` directly inside are policies.
     pub policies: PathBuf,
     /// Refuse to start on a last good copy.
@@ -118,7 +118,7 @@ impl SiteManager {
     /// # Errors
     /// See [`StartError`].
     pub fn start(
-        options: SiteOptions,
+        options: SiteLoadOptions,
         store: &StateStore,
         restored: &RestoredState,
         now: Timestamp,
@@ -133,7 +133,7 @@ impl SiteManager {
 
     /// [`SiteManager::start`] with a compiler that a test may replace.
     fn start_with_compile_fn(
-        options: SiteOptions,
+        options: SiteLoadOptions,
         store: &StateStore,
         restored: &RestoredState,
         compiler: SiteCompiler,

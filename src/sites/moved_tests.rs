@@ -47,7 +47,7 @@ impl RestartedSites {
             return;
         }
         self.manager = None;
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies: self.path("policies"),
             strict: false,
             may_be_missing: false,

@@ -208,7 +208,7 @@ impl Pauses {
     pub fn run_time_fact(&self, site: &str, now: Timestamp) -> Fact {
         match self.at_run_time.get(site) {
             Some(pause) => Fact::set(pause.from, run_time_pause_fact(site, pause)),
-            None => Fact::removed(now, PauseRecord::for_plan(site, "", Switched, now)),
+            None => Fact::removed(now, PauseRecord::for_pause_event(site, "", Switched, now)),
         }
     }
 
@@ -254,9 +254,10 @@ impl Pauses {
             .collect();
         for (planned, event) in [(&self.first_seen, FirstSeen), (&self.ended, Ended)] {
             let planned = planned.iter();
-            facts.extend(
-                planned.map(|((site, plan), at)| PauseRecord::for_plan(site, plan, event, *at)),
-            );
+            facts
+                .extend(planned.map(|((site, plan), at)| {
+                    PauseRecord::for_pause_event(site, plan, event, *at)
+                }));
         }
         facts
     }
@@ -283,7 +284,7 @@ pub fn run_time_pause_fact(site: &str, pause: &PauseWindow) -> PauseRecord {
         until: pause.until,
         retry_after: pause.retry_after,
         robots_txt: pause.robots_txt_until.is_some(),
-        ..PauseRecord::for_plan(site, "", Switched, pause.from)
+        ..PauseRecord::for_pause_event(site, "", Switched, pause.from)
     }
 }
 

@@ -1,8 +1,8 @@
 //! [`plan_changes`] plans a reload of the policies: it compares the policy files with the catalog
 //! of the sites in force, compiles the files that changed, and decides which site gets each host.
-//! It changes nothing itself; the catalog applies the resulting [`SiteChange`]s.
+//! It changes nothing itself; the catalog applies the resulting [`PlannedSiteChange`]s.
 
-use super::catalog::{ChangedFile, SiteCatalog, SiteChange};
+use super::catalog::{ChangedFile, PlannedSiteChange, SiteCatalog};
 use super::host_owners::HostOwners;
 use super::origins::awaited_origin;
 use super::policy_directory::{PolicyText, is_removed};
@@ -25,7 +25,7 @@ pub fn plan_changes(
     catalog: &SiteCatalog,
     log: &PublicationLog,
     now: Timestamp,
-) -> Vec<SiteChange> {
+) -> Vec<PlannedSiteChange> {
     let removed: Vec<String> = catalog
         .files
         .keys()
@@ -60,7 +60,7 @@ pub fn plan_changes(
             );
         }
     }
-    let replaced = HostAssignment {
+    let replaced = HostAssigner {
         catalog,
         log,
         now,
@@ -69,14 +69,16 @@ pub fn plan_changes(
     }
     .assign_hosts(&mut compiled_files);
     compiled_files.retain(|name, _| !replaced.contains(name));
-    let compiled_files = compiled_files.into_iter().map(|(site, file)| SiteChange {
-        site,
-        file: Some(file),
-    });
+    let compiled_files = compiled_files
+        .into_iter()
+        .map(|(site, file)| PlannedSiteChange {
+            site,
+            file: Some(file),
+        });
     removed
         .into_iter()
         .chain(replaced)
-        .map(|site| SiteChange { site, file: None })
+        .map(|site| PlannedSiteChange { site, file: None })
         .chain(compiled_files)
         .collect()
 }
@@ -147,7 +149,7 @@ fn compile_with_known_origin(
 }
 
 /// Decides which site gets each host. Borrows what [`plan_changes`] knows.
-struct HostAssignment<'a> {
+struct HostAssigner<'a> {
     catalog: &'a SiteCatalog,
     log: &'a PublicationLog,
     now: Timestamp,
@@ -156,7 +158,7 @@ struct HostAssignment<'a> {
     missing: &'a [String],
 }
 
-impl HostAssignment<'_> {
+impl HostAssigner<'_> {
     /// Rejects the files whose hosts belong to another site. A site in force keeps its hosts unless
     /// its own file gives them up; of two new files the one with the later name is rejected. A
     /// rejected file leaves its site as it was, which may create new conflicts, so this is repeated

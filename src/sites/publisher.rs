@@ -1,11 +1,11 @@
 //! [`Publisher`] puts sites into force. It keeps the log of what each host published as robots.txt,
 //! and makes the snapshot (all compiled sites at one moment) by which requests are judged.
 //!
-//! Before some changes take effect, they are announced to other instances
-//! ([`PublicationSubscriber`]) and committed to the state directory. Otherwise crawlgate would not
-//! know after a crash what crawlers were served, and would report crawlers that obeyed it. Such
-//! changes are a new robots.txt (or a 503 in its place), a host that moves to another site, and a
-//! change of how crawlers are told apart.
+//! Three kinds of change do not take effect at once: a new robots.txt (or a 503 in its place), a
+//! host that moves to another site, and a change of how crawlers are told apart. Such a change is
+//! first announced to other instances of crawlgate ([`PublicationSubscriber`]) and committed to the
+//! state directory. Otherwise crawlgate would not know after a crash what crawlers were served, and
+//! would report crawlers that obeyed.
 //!
 //! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
 //! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. A pause
@@ -13,12 +13,12 @@
 //! ([`Deferral`]):
 //!
 //! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes
-//!   effect all the same, because the next start would notice anyway that a part of the history is
-//!   missing. In an upgrade, a process that passed its state directory to the next process waits
-//!   until the directory comes back.
+//!   effect all the same: the next start will notice anyway that a part of the history is missing.
+//!   In an upgrade, a process that passed its state directory to the next process waits until the
+//!   directory comes back.
 //! - `Unannounced`: the store that the instances share cannot be reached. The change waits until
-//!   the store can be reached. Meanwhile, if no site changes its hosts, changes of modes, answers
-//!   and X-Robots-Tag lines take effect (`interim_sites`).
+//!   the store can be reached. Meanwhile other parts of the policy take effect, if no site changes
+//!   its hosts (`interim_sites`).
 
 use super::default_sites::log_name;
 use super::interim_sites::InterimSites;
@@ -31,8 +31,8 @@ use crate::policy::publication_history::PublicationHistories;
 use crate::policy::site::PreviousRobotsTxt;
 use crate::policy::{RobotsVersionId, Site, SiteEntry, Snapshot};
 use crate::publications::{
-    CurrentSite, DeclaredPreviousRobots, HistoryHorizon, PeerPublicationLogs, PublicationLog,
-    PublishedRobots, VersionFile, VersionStore,
+    DeclaredPreviousRobots, HistoryHorizon, PeerPublicationLogs, PublicationLog, PublishedRobots,
+    PublishedSite, VersionFile, VersionStore,
 };
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::time::Timestamp;
@@ -395,24 +395,27 @@ fn record_publications(
     now: Timestamp,
 ) -> bool {
     let names: Vec<String> = entries.iter().map(|entry| log_name(&entry.site)).collect();
-    let current = entries.iter().zip(&names).map(|(entry, name)| CurrentSite {
-        site: name,
-        hosts: entry
-            .site
-            .policy
-            .hosts
-            .iter()
-            .map(|host| &host.value)
-            .collect(),
-        published: if entry.robots_txt.is_unavailable() {
-            PublishedRobots::Unavailable
-        } else {
-            PublishedRobots::Version(entry.site.robots_txt.version)
-        },
-        identities: identity_digest(&entry.site),
-        has_page_tags: has_page_tags(entry, now),
-        declared: declared_robots(&entry.site).filter(|_| is_stored),
-    });
+    let current = entries
+        .iter()
+        .zip(&names)
+        .map(|(entry, name)| PublishedSite {
+            site: name,
+            hosts: entry
+                .site
+                .policy
+                .hosts
+                .iter()
+                .map(|host| &host.value)
+                .collect(),
+            published: if entry.robots_txt.is_unavailable() {
+                PublishedRobots::Unavailable
+            } else {
+                PublishedRobots::Version(entry.site.robots_txt.version)
+            },
+            identities: identity_digest(&entry.site),
+            has_page_tags: has_page_tags(entry, now),
+            declared: declared_robots(&entry.site).filter(|_| is_stored),
+        });
     log.record(&current.collect::<Vec<_>>(), now)
 }
 

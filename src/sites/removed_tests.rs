@@ -51,7 +51,7 @@ impl RestartedSites {
 
     fn restart(&mut self, may_be_missing: bool) {
         self.manager = None;
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies: self.directory.path().join("policies"),
             strict: false,
             may_be_missing,

@@ -9,7 +9,7 @@ use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPageStatus;
 use crate::policy::{RobotsVersionId, SiteEntry};
 use crate::verdict::{
-    CachedVersions, Claimant, DecisionScratch, Identity, Kind, RequestFacts, decide,
+    CachedVersions, DecisionScratch, Identity, Kind, RequestFacts, SiteClaim, decide,
 };
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn served_verdict_and_tags(manager: &SiteManager, now: i64) -> (bool, Kind, Vec<
         now: Timestamp(now),
     };
     let claimant =
-        Claimant::find(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
+        SiteClaim::find(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
     let held = CachedVersions::for_any_crawler(claimant, Timestamp(now));
     let decision = decide(
         &snapshot,

@@ -1,12 +1,12 @@
-//! [`StoredSiteState`]: what crawlgate keeps about sites over a restart: pauses, changes of
+//! [`StoredSitesState`]: what crawlgate keeps about sites over a restart: pauses, changes of
 //! X-Robots-Tag rules, and the last good text of each policy. (What hosts published as robots.txt
-//! is stored apart.) [`TagHistory`] says since when each X-Robots-Tag rule is in force. While a
+//! is stored apart.) [`TagRuleTimes`] says since when each X-Robots-Tag rule is in force. While a
 //! rule is new, crawlers are sent whole pages, because a 304 would hide a new `noindex`.
 
 use super::pauses::Pauses;
 use crate::facts::{AnyFact, LastGoodPolicy, StoredFacts, TagChange};
 use crate::policy::Site;
-use crate::policy::site::{HtmlRules, TagChangeTimes, TagRules};
+use crate::policy::site::{RobotsMetaPaths, TagChangeTimes, TagRules};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ const STRIPPED_TAGS_ID: u64 = 0;
 
 /// The stored state of all sites.
 #[derive(Clone, Debug, Default)]
-pub struct StoredSiteState {
+pub struct StoredSitesState {
     /// Pauses that are in force, planned or ended.
     pub pauses: Pauses,
     /// Since when each rule for tags is in force.
-    pub tags: TagHistory,
+    pub tags: TagRuleTimes,
     /// The text of the last accepted policy, by site.
     pub last_good: BTreeMap<String, Arc<str>>,
 }
 
-impl StoredSiteState {
+impl StoredSitesState {
     /// The state that an earlier process stored.
-    pub fn from_facts(facts: &StoredFacts) -> StoredSiteState {
+    pub fn from_facts(facts: &StoredFacts) -> StoredSitesState {
         let last_good = facts.last_good_policies.iter();
-        StoredSiteState {
+        StoredSitesState {
             pauses: Pauses::from_facts(facts),
-            tags: TagHistory::from_facts(facts),
+            tags: TagRuleTimes::from_facts(facts),
             last_good: last_good
                 .map(|(_, policy)| (policy.site.clone(), policy.text.as_str().into()))
                 .collect(),
@@ -60,21 +60,21 @@ impl StoredSiteState {
 
 /// Since when each rule for tags is in force, by the name of its site.
 #[derive(Clone, Debug, Default)]
-pub struct TagHistory(BTreeMap<String, SiteTagHistory>);
+pub struct TagRuleTimes(BTreeMap<String, SiteTagRuleTimes>);
 
 #[derive(Clone, Debug, Default)]
-struct SiteTagHistory {
+struct SiteTagRuleTimes {
     /// Since when each rule of the tag plan is in force, by the id of the rule.
     rules: BTreeMap<u64, Timestamp>,
     /// When the tags of every page changed last.
     everywhere: Option<Timestamp>,
 }
 
-impl TagHistory {
+impl TagRuleTimes {
     /// The history that an earlier process stored. A record whose rule is no hexadecimal number (it
     /// is written as an empty text) is the time when the tags of every page changed last.
-    pub fn from_facts(facts: &StoredFacts) -> TagHistory {
-        let mut history = TagHistory::default();
+    pub fn from_facts(facts: &StoredFacts) -> TagRuleTimes {
+        let mut history = TagRuleTimes::default();
         for (_, record) in &facts.tag_changes {
             let site = history.0.entry(record.site.clone()).or_default();
             match u64::from_str_radix(&record.rule, 16) {
@@ -99,7 +99,7 @@ impl TagHistory {
         // removed.
         let mut everywhere = Vec::new();
         if site.html.is_some() {
-            everywhere.push(HtmlRules::fingerprint(&site.policy.html));
+            everywhere.push(RobotsMetaPaths::fingerprint(&site.policy.html));
         }
         if site.strips_origin_tags() {
             everywhere.push(STRIPPED_TAGS_ID);

@@ -129,7 +129,7 @@ impl RestartedSites {
 }
 
 fn start_manager(directory: &Path, origins: InitialOriginRobots, now: i64) -> Arc<SiteManager> {
-    let options = SiteOptions {
+    let options = SiteLoadOptions {
         policies: directory.join("policies"),
         strict: false,
         may_be_missing: false,

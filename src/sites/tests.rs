@@ -22,8 +22,8 @@ fn write_policy(directory: &Path, file: &str, text: &str) {
     fs::write(directory.join(file), text).expect("written");
 }
 
-fn site_options(policies: &Path) -> SiteOptions {
-    SiteOptions {
+fn site_options(policies: &Path) -> SiteLoadOptions {
+    SiteLoadOptions {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
@@ -47,7 +47,7 @@ fn open_state(directory: Option<&Path>, now: i64) -> (StateStore, RestoredState)
 
 /// Starts with a state directory, if there is one. The run before must have been dropped.
 pub(super) fn start_with_options(
-    options: SiteOptions,
+    options: SiteLoadOptions,
     state: Option<&Path>,
     now: i64,
 ) -> Result<Arc<SiteManager>, StartError> {
@@ -179,7 +179,7 @@ fn broken_file_at_start_needs_a_last_good_policy() {
     let status = manager.status(Timestamp(10));
     assert!(status.sites[0].last_good_copy && !status.sites[0].reload_ok);
     drop(manager);
-    let strict = SiteOptions {
+    let strict = SiteLoadOptions {
         strict: true,
         ..site_options(directory.path())
     };

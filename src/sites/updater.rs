@@ -10,8 +10,8 @@ use super::policy_directory::{self, PolicyText, UnreadableFile, UnreadableReason
 use super::policy_file::{ReloadOutcome, RemoveError, SiteCompiler, SiteReload};
 use super::publisher::Publisher;
 use super::status::SitesStatus;
-use super::stored_state::StoredSiteState;
-use super::{SiteOptions, StartError};
+use super::stored_state::StoredSitesState;
+use super::{SiteLoadOptions, StartError};
 use crate::facts::{FactSubscribers, diff_facts};
 use crate::files::absolute_path;
 use crate::finding::Finding;
@@ -29,7 +29,7 @@ pub struct SiteUpdater {
     pub catalog: SiteCatalog,
     pub publisher: Publisher,
     /// The stored state of the catalog as the store last got it.
-    last_stored: StoredSiteState,
+    last_stored: StoredSitesState,
     last_reload: Timestamp,
     /// The problem with the directory itself.
     problem: Option<Finding>,
@@ -42,7 +42,7 @@ impl SiteUpdater {
     /// The state before the first load, with the stored state of an earlier process. It has no
     /// policy file and no site yet. Without listed default sites there is one for every host.
     pub fn new(
-        options: &SiteOptions,
+        options: &SiteLoadOptions,
         store: &StateStore,
         restored: &RestoredState,
         compiler: SiteCompiler,
@@ -54,7 +54,7 @@ impl SiteUpdater {
             for_every_site,
             ..
         } = options.origins.clone();
-        let stored_state = StoredSiteState::from_facts(&restored.facts);
+        let stored_state = StoredSitesState::from_facts(&restored.facts);
         SiteUpdater {
             policies: options.policies.clone(),
             may_be_missing: options.may_be_missing,

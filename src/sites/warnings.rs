@@ -1,5 +1,6 @@
-//! The warnings of a [`SiteManager`] to operators: that a change of a policy is not in force yet,
-//! and that the stored state is missing, unreadable, or cannot be written.
+//! Warnings for operators, in the log and in `crawlgate status`. One says why a changed policy is
+//! not in force yet: crawlgate cannot store it, or waits for another instance. The others are about
+//! the state directory: it is missing, or what is in it cannot be read or written.
 
 use super::SiteManager;
 use super::publisher::Deferral;

@@ -1,6 +1,5 @@
-//! [`watch()`] calls a function when a file in the policy directory changes. The file system sends
-//! notifications of changes. Some file systems send none, so [`watch()`] also calls the function
-//! every half minute.
+//! [`watch()`] calls a function when a file in the policy directory changes. Some file systems send
+//! no notification of a change, so [`watch()`] also calls the function every half minute.
 
 use crate::locks::lock;
 use crate::threads::spawn;

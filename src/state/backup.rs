@@ -1,7 +1,7 @@
 //! [`back_up`] copies the state database of a directory into one file, even while crawlgate runs
 //! there. The running crawlgate may later publish another robots.txt, which is not in the copy. So
 //! the copy is marked as incomplete. A crawlgate that starts from an incomplete copy first observes
-//! each host anew, and counts no violation on the host until then.
+//! each host anew, and meanwhile counts no violation on that host.
 
 use super::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::files::parent_directory;

@@ -97,7 +97,7 @@ pub struct CommitBatch<'a> {
     pub history: &'a RequestHistoryBatch,
     /// Whether to delete the stored observations first, because observation begins anew.
     pub deletes_observations: bool,
-    /// Deletes facts that ended before this moment: see [`super::writer::WriterState::prune`].
+    /// Deletes facts that ended before this moment: see [`super::writer::StateWriterShared::prune`].
     pub prune: Option<Timestamp>,
     /// The row of this run, once the run has begun.
     pub run: Option<RunRow>,

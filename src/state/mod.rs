@@ -11,10 +11,11 @@
 //!
 //! What the next start may trust follows from these rules:
 //! - The time of a commit is in the same transaction as its facts. If facts cannot be written, the
-//!   stored time stays old, and the next start sees a gap: a time from which facts may be missing.
-//! - Until [`StateStore::begin`] is called, the stored time is that of the previous run. Then the
-//!   first time of this run is written, in one transaction with the facts that follow from the end
-//!   of the previous run.
+//!   stored time does not change. The next start then sees a gap: a time from which facts may be
+//!   missing.
+//! - Until [`StateStore::begin`] is called, the stored time is that of the previous run.
+//!   [`StateStore::begin`] writes the first time of this run. The same transaction has the facts
+//!   that follow from the end of the previous run, such as a crash.
 //! - [`StateStore::publish`] succeeds when its facts are on disk, or when the next start will see a
 //!   gap anyway.
 //! - If facts were dropped because too many waited, the run is incomplete, and the next start

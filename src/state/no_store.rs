@@ -1,6 +1,6 @@
-//! [`StateStore`] in a build without the feature `state`: nothing is kept over a restart. Facts
-//! (such as which robots.txt a crawler was served) and the history for the dashboard are dropped,
-//! and every write succeeds at once. Subscribers are still notified of facts.
+//! The [`StateStore`] of a build without the feature `state`. It stores nothing, and every write
+//! succeeds at once. A fact (such as which robots.txt a crawler was served) is passed on to the
+//! modules that subscribed to facts, and then forgotten. The history for the dashboard is not kept.
 #![allow(
     missing_docs,
     reason = "the methods are those of the store with a database"

@@ -7,7 +7,7 @@ use super::health::{StateError, StoreHealth};
 use super::history::RequestHistoryReader;
 use super::lock::{LockOutcome, ProcessLock};
 use super::previous_run::{PreviousRun, RestoredState};
-use super::writer::{StateWriter, StoreClock, WritePurpose, WriteRequest, WriterState};
+use super::writer::{StateWriter, StateWriterShared, StoreClock, WritePurpose, WriteRequest};
 use crate::clock::Moment;
 use crate::facts::{Fact, StoredFacts};
 use crate::locks::lock;
@@ -31,10 +31,10 @@ const LOCK_FILE: &str = "lock";
 
 /// The state store; cheap to clone.
 #[derive(Clone)]
-pub struct StateStore(Arc<StoreHandle>);
+pub struct StateStore(Arc<StateStoreInner>);
 
-struct StoreHandle {
-    shared: Arc<WriterState>,
+struct StateStoreInner {
+    shared: Arc<StateWriterShared>,
     /// The writer thread. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
     history: RequestHistoryReader,
@@ -43,9 +43,9 @@ struct StoreHandle {
 }
 
 impl Deref for StateStore {
-    type Target = WriterState;
+    type Target = StateWriterShared;
 
-    fn deref(&self) -> &WriterState {
+    fn deref(&self) -> &StateWriterShared {
         &self.0.shared
     }
 }
@@ -69,7 +69,7 @@ impl StateStore {
 
     /// A store without a directory, with a clock. It restores nothing of a previous run.
     fn without_directory(now: StoreClock) -> (StateStore, RestoredState) {
-        let shared = WriterState::new(
+        let shared = StateWriterShared::new(
             String::new(),
             StoreHealth::NoDirectory,
             PreviousRun::Unknown,
@@ -82,17 +82,17 @@ impl StateStore {
     }
 
     fn new(
-        shared: impl Into<Arc<WriterState>>,
+        shared: impl Into<Arc<StateWriterShared>>,
         thread: Option<JoinHandle<()>>,
         lock: Option<ProcessLock>,
     ) -> StateStore {
-        let shared: Arc<WriterState> = shared.into();
+        let shared: Arc<StateWriterShared> = shared.into();
         let history = if shared.health().is_in_memory() {
             RequestHistoryReader::from_memory(shared.memory.clone())
         } else {
             RequestHistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE))
         };
-        StateStore(Arc::new(StoreHandle {
+        StateStore(Arc::new(StateStoreInner {
             shared,
             history,
             thread: Mutex::new(thread),
@@ -131,7 +131,7 @@ impl StateStore {
                     });
                 }
                 Err(error) => {
-                    return Ok(StateStore::for_unusable_directory(
+                    return Ok(StateStore::for_unwritable_directory(
                         directory, &error, None, now,
                     ));
                 }
@@ -144,7 +144,7 @@ impl StateStore {
                 }
                 StateStore::on_disk(directory, database, lock, remembered, now)
             }
-            Err(error) => Ok(StateStore::for_unusable_directory(
+            Err(error) => Ok(StateStore::for_unwritable_directory(
                 directory,
                 &error,
                 Some(lock),
@@ -232,7 +232,7 @@ impl StateStore {
             .clear_clean_end()
             .map_err(|error| self.write_failed(&error))?;
         self.reopen();
-        let writer = StateWriter::resumed(database, kept, self.0.shared.clone());
+        let writer = StateWriter::for_resumed_run(database, kept, self.0.shared.clone());
         *lock(&self.0.thread) = Some(spawn_writer(writer, &self.directory)?);
         Ok(())
     }
@@ -287,7 +287,7 @@ impl StateStore {
         remembered.is_continued = remembered.previous_run.is_continued_at(now().now);
         // The clean end was taken away when the file was opened.
         let on_disk = remembered.previous_run.as_crashed();
-        let shared = Arc::new(WriterState::new(
+        let shared = Arc::new(StateWriterShared::new(
             directory.display().to_string(),
             StoreHealth::Healthy,
             on_disk,
@@ -301,7 +301,7 @@ impl StateStore {
     /// The store of a directory that cannot be written, for the reason `error`, which is logged.
     /// Reads the stored facts, if that is possible, with an unknown previous run. Keeps `lock`
     /// until the process ends.
-    fn for_unusable_directory(
+    fn for_unwritable_directory(
         directory: &Path,
         error: &dyn fmt::Display,
         lock: Option<ProcessLock>,
@@ -316,7 +316,7 @@ impl StateStore {
             error: error.to_string(),
         };
         tracing::error!("{why}");
-        let shared = WriterState::new(directory, why, PreviousRun::Unknown, now);
+        let shared = StateWriterShared::new(directory, why, PreviousRun::Unknown, now);
         (
             StateStore::new(shared, None, lock),
             RestoredState {
@@ -445,7 +445,7 @@ impl StateStore {
     }
 }
 
-impl StoreHandle {
+impl StateStoreInner {
     /// Waits for the end of the writer thread, which releases the lock or keeps it for another
     /// process. Does nothing if there is no thread.
     fn join_thread(&self) {
@@ -457,7 +457,7 @@ impl StoreHandle {
     }
 }
 
-impl Drop for StoreHandle {
+impl Drop for StateStoreInner {
     /// Ends the thread without a clean end, like a crash: nothing is written any more.
     fn drop(&mut self) {
         self.shared.close_without_commit();

@@ -3,7 +3,8 @@
 //! [`StateTables`] reads the facts from an open file.
 
 use crate::facts::{
-    CLOCK_TOLERANCE, ColumnInfo, ColumnType, ColumnValue, Expiry, FactSource, FactTable, TableInfo,
+    CLOCK_TOLERANCE, ColumnSchema, ColumnType, ColumnValue, Expiry, FactSource, FactTable,
+    SqlTableSchema,
 };
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -46,7 +47,7 @@ impl FromSql for ColumnValue {
 }
 
 /// The names of these columns, separated by commas.
-fn column_names<'c>(columns: impl IntoIterator<Item = &'c ColumnInfo>) -> String {
+fn column_names<'c>(columns: impl IntoIterator<Item = &'c ColumnSchema>) -> String {
     columns
         .into_iter()
         .map(|column| column.name)
@@ -55,7 +56,7 @@ fn column_names<'c>(columns: impl IntoIterator<Item = &'c ColumnInfo>) -> String
 }
 
 /// The column with the moment after which facts of a table may be deleted.
-pub fn expiry_column(table: &TableInfo) -> Option<&'static str> {
+pub fn expiry_column(table: &SqlTableSchema) -> Option<&'static str> {
     match table.expiry {
         Expiry::Never => None,
         Expiry::Until => Some("until"),
@@ -65,7 +66,7 @@ pub fn expiry_column(table: &TableInfo) -> Option<&'static str> {
 
 /// The statements that create the table of a kind of fact, and the indexes that find deletable
 /// facts.
-pub fn create_table_sql(table: &TableInfo) -> String {
+pub fn create_table_sql(table: &SqlTableSchema) -> String {
     let columns: String = table
         .key
         .iter()
@@ -97,7 +98,7 @@ pub fn create_table_sql(table: &TableInfo) -> String {
 /// A stored change counts as later only by more than `CLOCK_TOLERANCE` seconds. Otherwise the order
 /// of writing decides, and the later time is kept. A stored time after the moment of writing counts
 /// as that moment.
-pub fn upsert_sql(info: &TableInfo) -> String {
+pub fn upsert_sql(info: &SqlTableSchema) -> String {
     let table = info.name;
     let columns = info.key.len() + info.values.len();
     let parameters = (1..=columns + 2)
@@ -132,15 +133,15 @@ impl FactSource for StateTables<'_> {
     /// Returns the facts in the order of insertion. Empty if the table is missing.
     fn read<T: FactTable>(&self) -> SqlResult<Vec<(Timestamp, T)>> {
         // A file that is only read may lack tables.
-        if !self.connection.table_exists(None, T::INFO.name)? {
+        if !self.connection.table_exists(None, T::SCHEMA.name)? {
             return Ok(Vec::new());
         }
-        let all = column_names(T::INFO.key.iter().chain(T::INFO.values));
+        let all = column_names(T::SCHEMA.key.iter().chain(T::SCHEMA.values));
         let mut statement = self.connection.prepare(&format!(
             "SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid",
-            T::INFO.name
+            T::SCHEMA.name
         ))?;
-        let count = T::INFO.key.len() + T::INFO.values.len();
+        let count = T::SCHEMA.key.len() + T::SCHEMA.values.len();
         statement
             .query_map([], |row| read_row(row, count, self.now))?
             .collect()
@@ -158,7 +159,11 @@ fn read_row<T: FactTable>(
     let mut changed: Timestamp = row.get(count)?;
     changed.clamp_to(now);
     let fact = T::read(&mut columns.into_iter(), now).ok_or_else(|| {
-        rusqlite::Error::InvalidColumnType(0, T::INFO.name.to_owned(), rusqlite::types::Type::Null)
+        rusqlite::Error::InvalidColumnType(
+            0,
+            T::SCHEMA.name.to_owned(),
+            rusqlite::types::Type::Null,
+        )
     })?;
     Ok((changed, fact))
 }

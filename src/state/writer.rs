@@ -1,5 +1,5 @@
 //! [`StateWriter`]: the thread that writes the state database `state.db`. It commits about once a
-//! second, and at once when a caller waits for the commit. [`WriterState`] is what the thread
+//! second, and at once when a caller waits for the commit. [`StateWriterShared`] is what the thread
 //! shares with the callers: the queue of changes to write, and the state of the file.
 
 use super::database::{CommitBatch, Database, DatabaseError, RunRow};
@@ -99,7 +99,7 @@ impl QueuedWork {
 }
 
 /// The state that the handles and the writer thread share. [`super::StateStore`] derefs to it.
-pub struct WriterState {
+pub struct StateWriterShared {
     pub directory: String,
     pub now: StoreClock,
     queue: Mutex<WorkQueue>,
@@ -113,21 +113,21 @@ pub struct WriterState {
     pub subscribers: FactSubscribers,
 }
 
-impl WriterState {
+impl StateWriterShared {
     /// `on_disk` is what the next start finds in the directory until something is written.
     pub fn new(
         directory: String,
         health: StoreHealth,
         on_disk: PreviousRun,
         now: StoreClock,
-    ) -> WriterState {
+    ) -> StateWriterShared {
         let on_disk = (on_disk, now().monotonic);
         let memory = if health.is_in_memory() {
             InMemoryHistory::new().map(Arc::new)
         } else {
             None
         };
-        WriterState {
+        StateWriterShared {
             memory,
             subscribers: FactSubscribers::default(),
             directory,
@@ -302,7 +302,7 @@ impl WriterState {
 pub struct StateWriter {
     database: Database,
     lock: ProcessLock,
-    shared: Arc<WriterState>,
+    shared: Arc<StateWriterShared>,
     /// Whether the run has begun. Only then commits write their time.
     has_begun: bool,
     /// Whether the first commit of the run deletes the stored observations.
@@ -316,7 +316,7 @@ impl StateWriter {
     pub fn new(
         database: Database,
         lock: ProcessLock,
-        shared: Arc<WriterState>,
+        shared: Arc<StateWriterShared>,
         deletes_observations: bool,
     ) -> StateWriter {
         let started = Instant::now();
@@ -332,7 +332,11 @@ impl StateWriter {
     }
 
     /// A writer for a run that has begun before, after [`super::StateStore::reclaim`].
-    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<WriterState>) -> StateWriter {
+    pub fn for_resumed_run(
+        database: Database,
+        lock: ProcessLock,
+        shared: Arc<StateWriterShared>,
+    ) -> StateWriter {
         StateWriter {
             has_begun: true,
             ..StateWriter::new(database, lock, shared, false)
@@ -356,7 +360,7 @@ impl StateWriter {
             match end {
                 // A disk that fails is no reason to end while requests are served.
                 Some(HandOver) if result.is_err() => self.shared.reopen(),
-                Some(purpose) => return self.finish(purpose, result, requests),
+                Some(purpose) => return self.shut_down(purpose, result, requests),
                 None => {}
             }
             answer_requests(requests, &result);
@@ -467,7 +471,7 @@ impl StateWriter {
 
     /// Closes the database, and releases the lock if the run began and its last commit succeeded.
     /// Keeps the lock for a hand-over. Then answers the waiting callers.
-    fn finish(
+    fn shut_down(
         self,
         purpose: WritePurpose,
         result: Result<(), StateError>,

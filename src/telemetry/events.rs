@@ -1,12 +1,13 @@
-//! [`EventLog`] records an event for each request that is blocked or slowed down, or that would be
-//! if the policy were enforced. Each event is written as a line of JSON, if the settings name an
-//! event log. The latest [`EventLog::MAX_RECENT`] events are kept for the API, and some events are
-//! kept as examples in the history for the dashboard.
+//! [`EventLog`] records an event for each request that crawlgate blocks or slows down. If a policy
+//! only observes, each request that it would block or slow down makes an event, too. Each event is
+//! written as a line of JSON, if the settings name an event log. The latest
+//! [`EventLog::MAX_RECENT`] events are kept for the API, and some events are kept as examples in
+//! the history for the dashboard.
 //!
-//! There are two exceptions. If the policy demands a licence and a request has none, the event is
-//! only written to the log. A request that is answered 503 because of a pause makes no event. At
-//! high rates, only one event a second is recorded for each crawler on each site. The next event
-//! says how many were left out.
+//! Two kinds of request are exceptions. If the policy demands a licence and a request has none, the
+//! event is only written to the log. A request that is answered 503 because of a pause makes no
+//! event. At high rates, only one event a second is recorded for each crawler on each site. The
+//! next event says how many were left out.
 
 use super::log_writer::LogWriter;
 use crate::bounded::PrehashedKeys;
@@ -86,9 +87,9 @@ struct EventRateLimiter {
 
 /// The recorder of events; cheap to clone.
 #[derive(Clone)]
-pub struct EventLog(Arc<EventLogState>);
+pub struct EventLog(Arc<EventLogInner>);
 
-struct EventLogState {
+struct EventLogInner {
     log: LogWriter,
     /// Events a second.
     rate: u64,
@@ -158,7 +159,7 @@ impl EventLog {
         addresses: AddressDetail,
         kept_addresses: AddressDetail,
     ) -> EventLog {
-        EventLog(Arc::new(EventLogState {
+        EventLog(Arc::new(EventLogInner {
             log,
             rate: rate.into(),
             hasher: RandomState::new(),
@@ -230,7 +231,10 @@ impl Sink for EventLog {
     /// the rate it is only counted as left out, unless it is the first of its site and crawler in
     /// this second.
     fn record(&self, request: &RequestRecord) {
-        let Some(judged) = request.judged().filter(|judged| judged.decision.is_event()) else {
+        let Some(judged) = request
+            .judged()
+            .filter(|judged| judged.decision.is_logged_event())
+        else {
             return;
         };
         let shared = &*self.0;
@@ -310,7 +314,7 @@ struct HistorySamples {
     taken: Vec<RecordRow>,
 }
 
-impl EventLogState {
+impl EventLogInner {
     /// Adds a sample for the history. Does nothing if there are 20 of its kind today, if
     /// `MAX_SAMPLES` wait, or if there are `MAX_PAIRS` kinds today.
     fn add_sample(&self, request: &RequestRecord, judged: &SiteJudgement) {

@@ -1,10 +1,10 @@
 //! [`LogWriter`]: a log file that a thread of its own writes. The thread of a request only adds its
 //! line to a buffer, so that a request never waits for a disk. If the buffer is full, new lines are
 //! dropped and counted. The writer thread writes the buffer several times a second, because waking
-//! it for each line would be expensive. If the file cannot be opened at the start, this is tried
-//! again once a second.
+//! it for each line would be expensive. If the file cannot be opened at the start, the writer
+//! thread tries again once a second.
 
-use super::log_file::{LogFile, LostLines};
+use super::log_file::{LogFile, LogWriteError};
 use crate::finding::Finding;
 use crate::locks::lock;
 use crate::printable::OutputStyle;
@@ -33,12 +33,12 @@ thread_local! {
 /// A log; cheap to clone. The writer thread ends with the last clone.
 #[derive(Clone)]
 pub struct LogWriter {
-    open: Option<Arc<WriterHandle>>,
+    open: Option<Arc<LogWriterGuard>>,
 }
 
-struct WriterHandle(Arc<WriterState>);
+struct LogWriterGuard(Arc<LogWriterShared>);
 
-impl Drop for WriterHandle {
+impl Drop for LogWriterGuard {
     fn drop(&mut self) {
         self.0.lock_queue().waiting.closed = true;
         self.0.work.notify_one();
@@ -87,7 +87,7 @@ impl WriterQueue {
 }
 
 /// The state that the writer shares with the threads that log.
-struct WriterState {
+struct LogWriterShared {
     name: &'static str,
     queue: Mutex<WriterQueue>,
     /// The writer has something to do.
@@ -97,7 +97,7 @@ struct WriterState {
     dropped: AtomicU64,
 }
 
-impl WriterState {
+impl LogWriterShared {
     fn lock_queue(&self) -> MutexGuard<'_, WriterQueue> {
         lock(&self.queue)
     }
@@ -122,7 +122,7 @@ impl LogWriter {
             LogDestination::Stdout => LogFile::stdout(name)?,
             LogDestination::File(path) => LogFile::new(name, path),
         };
-        let shared = Arc::new(WriterState {
+        let shared = Arc::new(LogWriterShared {
             name,
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -140,7 +140,7 @@ impl LogWriter {
         writer.finish(&first);
         spawn(name, move || writer.run())?;
         Ok(LogWriter {
-            open: Some(Arc::new(WriterHandle(shared))),
+            open: Some(Arc::new(LogWriterGuard(shared))),
         })
     }
 
@@ -149,7 +149,7 @@ impl LogWriter {
         LogWriter { open: None }
     }
 
-    fn shared(&self) -> Option<&WriterState> {
+    fn shared(&self) -> Option<&LogWriterShared> {
         self.open.as_deref().map(|open| &*open.0)
     }
 
@@ -254,7 +254,7 @@ impl LogWriter {
 /// The thread that writes.
 struct WriterThread {
     file: LogFile,
-    shared: Arc<WriterState>,
+    shared: Arc<LogWriterShared>,
     /// Lines lost since the file was last written.
     lost: u64,
     /// Why the file cannot be written.
@@ -334,7 +334,7 @@ impl WriterThread {
                     self.lost = 0;
                 }
             }
-            Err(LostLines { lines, error }) => {
+            Err(LogWriteError { lines, error }) => {
                 if self.problem.is_none() {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
                 }

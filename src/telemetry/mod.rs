@@ -24,14 +24,14 @@ pub use certificates::{
 pub use events::EVENT_FIELDS;
 pub use events::{EventLog, OriginServerEvent};
 pub use metrics::{
-    ConnectionGaugeGuard, Metrics, OriginMetrics, ServerId, SiteGauges, StoreMetrics, UNCLAIMED,
-    new_counter,
+    ConnectionGaugeGuard, Metrics, OriginMetrics, ServerId, SiteGaugeValues, StoreMetrics,
+    UNCLAIMED, new_counter,
 };
 pub use recent::{LogThrottle, RecentCount, RecentCountByName};
 pub use request_metrics::RequestMetrics;
 #[cfg(feature = "proxy")]
 pub use tracing_setup::init_tracing;
-pub use traffic::{RecentTraffic, TrafficStatus};
+pub use traffic::{RecentTraffic, TrafficDiagnostics};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Counts of the last five minutes, for the status that operators see. [`RecentCount`] counts
 //! requests of one kind, and [`RecentCountByName`] counts by names such as hosts, for a bounded
-//! number of names. [`LogThrottle`] admits one log line a second. None of them blocks or reads a
-//! clock: the time since the start is an argument.
+//! number of names. [`LogThrottle`] admits one log line a second. No function here blocks or reads
+//! a clock: the time since the start is an argument.
 
 use crate::locks::lock;
 use std::collections::HashMap;

@@ -12,8 +12,8 @@ use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use std::path::Path;
 use std::time::Duration;
 
-fn site_gauges(site: &str) -> SiteGauges {
-    SiteGauges {
+fn site_gauges(site: &str) -> SiteGaugeValues {
+    SiteGaugeValues {
         site: site.into(),
         version: "v1".into(),
         indexable: true,

@@ -1,7 +1,7 @@
 //! [`RecentTraffic`] counts the requests of the last five minutes. It also counts requests that
 //! show a mistake in the setup: requests for hosts that are in no policy, and requests from a proxy
 //! that the settings do not trust. Unknown bots are counted by name, for the dashboard.
-//! [`TrafficStatus`] is the summary for operators.
+//! [`TrafficDiagnostics`] is the summary for operators.
 
 use super::recent::{RecentCount, RecentCountByName};
 use crate::heads::ForwardingFieldSet;
@@ -34,11 +34,13 @@ pub struct RecentTraffic {
     /// Requests of unknown bots by the names that they give themselves, until the history takes
     /// them.
     unlisted: Mutex<HashMap<String, u64>>,
+    /// The last site for which a proxy sent its origin's own robots.txt, until it sends crawlgate's.
+    bypassed_file: Mutex<Option<String>>,
 }
 
 /// Requests of the last five minutes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrafficStatus {
+pub struct TrafficDiagnostics {
     /// All requests.
     pub requests: u64,
     /// Requests for hosts that no policy claims.
@@ -53,6 +55,9 @@ pub struct TrafficStatus {
     /// another field.
     #[serde(default)]
     pub unread_fields: Vec<(String, u64)>,
+    /// The last site for which a proxy sent its origin's own robots.txt instead of crawlgate's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bypassed_file: Option<String>,
 }
 
 impl RecentTraffic {
@@ -94,14 +99,25 @@ impl RecentTraffic {
         }
     }
 
+    /// Records whether a proxy fetches the robots.txt of a site from crawlgate, or sends its
+    /// origin's own.
+    pub fn update_robots_txt_bypass(&self, site: &str, is_fetched: bool) {
+        let mut bypassed = lock(&self.bypassed_file);
+        if !is_fetched {
+            *bypassed = Some(site.to_owned());
+        } else if bypassed.as_deref() == Some(site) {
+            *bypassed = None;
+        }
+    }
+
     /// Takes the names of unknown bots since the last call, with their requests, for the history.
     pub fn take_unlisted(&self) -> HashMap<String, u64> {
         std::mem::take(&mut lock(&self.unlisted))
     }
 
     /// The counts of the last five minutes.
-    pub fn status(&self, monotonic: Duration) -> TrafficStatus {
-        TrafficStatus {
+    pub fn status(&self, monotonic: Duration) -> TrafficDiagnostics {
+        TrafficDiagnostics {
             requests: self.requests.sum(monotonic),
             unclaimed: self.unclaimed.sum(monotonic),
             unclaimed_hosts: self.unclaimed.top(MAX_NAMED, monotonic),
@@ -113,11 +129,12 @@ impl RecentTraffic {
                 .into_iter()
                 .map(|(name, requests)| (name.to_owned(), requests))
                 .collect(),
+            bypassed_file: lock(&self.bypassed_file).clone(),
         }
     }
 }
 
-impl TrafficStatus {
+impl TrafficDiagnostics {
     /// Whether most requests are for hosts that no policy claims.
     pub fn is_mostly_unclaimed(&self) -> bool {
         self.is_majority(self.unclaimed)

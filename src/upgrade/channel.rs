@@ -1,6 +1,6 @@
 //! [`ProcessChannel`]: a channel between two processes of crawlgate for messages that may carry
 //! file descriptors. A message is sent as its length and then its JSON; file descriptors are sent
-//! with its first byte.
+//! with the first byte of the message.
 
 use crate::locks::lock;
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};

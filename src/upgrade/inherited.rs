@@ -1,7 +1,7 @@
-//! [`InheritedListeners`]: listeners that were bound before this process started, by their
-//! addresses in the settings. A service manager passes them by the protocol of systemd
-//! (`LISTEN_FDS`, sd_listen_fds(3)); the previous process of an upgrade passes them over a
-//! [`ProcessChannel`](super::channel::ProcessChannel).
+//! [`InheritedListeners`]: listeners that were bound before this process started. They are found by
+//! their addresses in the settings. A service manager passes listeners by the protocol of systemd
+//! (`LISTEN_FDS`, sd_listen_fds(3)). In an upgrade, the previous process passes its listeners over
+//! a [`ProcessChannel`](super::channel::ProcessChannel).
 
 use super::messages::HandedOverListener;
 use crate::edge::BoundListener;
@@ -74,7 +74,7 @@ impl InheritedListeners {
     }
 
     /// Adds a listener that the previous process has passed.
-    pub fn add_passed(&mut self, passed: HandedOverListener, descriptor: OwnedFd) {
+    pub fn add_handed_over(&mut self, passed: HandedOverListener, descriptor: OwnedFd) {
         let listener = match &passed.name {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),

@@ -1,8 +1,8 @@
 //! The messages between the two processes of an upgrade, in which one crawlgate process replaces
 //! another: [`PredecessorMessage`] and [`SuccessorMessage`]. The processes may be of different
 //! versions. So a later version may add optional fields to a message, but the meaning of a message
-//! never changes. A process ignores a message that it does not know. Only the first message, and an
-//! expected answer, must be known.
+//! never changes. A process ignores a message that it does not know, unless it is the first message
+//! or an expected answer.
 
 use crate::facts::Fact;
 use crate::ledger::BehaviourTransfer;

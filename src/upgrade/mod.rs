@@ -1,14 +1,14 @@
 //! An upgrade: the running process passes its listeners and its state to the next process, which
 //! may be another binary or have other settings. No request fails. [`NextProcess`] is the side of
-//! the running process, [`Successor`] the side of the next one. [`InheritedListeners`] holds
+//! the running process, [`PendingTakeover`] the side of the next one. [`InheritedListeners`] holds
 //! listeners that are bound already.
 //!
 //! An upgrade has these steps (`docs/deploy.md`):
 //! 1. *Starting*: the next process checks settings, policies, certificates and state. Then it
 //!    reports that it is ready.
 //! 2. *Passing*: the running process closes the state directory and passes its listeners, its
-//!    locks, and the state that is in no file. It still accepts connections and answers requests.
-//!    It tells the next process each robots.txt that it serves.
+//!    locks, and the state that is in no file. The running process still accepts connections and
+//!    answers requests. It tells the next process about each robots.txt that it serves.
 //! 3. *Opening*: the next process opens everything in a transaction that is not committed. When the
 //!    running process allows it, the next process commits the transaction and accepts connections.
 //!    Now both processes accept connections.
@@ -28,4 +28,4 @@ pub use channel::ProcessChannel;
 pub use inherited::InheritedListeners;
 pub use messages::{HandedOverListener, HandedOverMemory, PredecessorMessage, SuccessorMessage};
 pub use next_process::{HandedOverState, NextProcess, OwnCommandLine, UpgradeError};
-pub use successor::{Predecessor, Successor, SuccessorError, TakenOverState};
+pub use successor::{PendingTakeover, Predecessor, SuccessorError, TakenOverState};

@@ -1,6 +1,6 @@
 //! The next process's side of an upgrade, in which one crawlgate process replaces a running one.
-//! [`Successor`] talks with the running process until the next process may serve. [`Predecessor`]
-//! then follows the former process until that one ends.
+//! [`PendingTakeover`] talks with the running process until the next process may serve. After that,
+//! [`Predecessor`] follows the previous process to its end.
 
 use super::channel::{ChannelError, ProcessChannel};
 use super::inherited::InheritedListeners;
@@ -33,7 +33,7 @@ pub enum SuccessorError {
 
 /// The channel to the running process, before this one serves.
 #[derive(Debug)]
-pub struct Successor {
+pub struct PendingTakeover {
     channel: ProcessChannel,
     /// The addresses of the running process's listeners.
     pub listeners: Vec<ListenAddress>,
@@ -58,12 +58,12 @@ pub struct TakenOverState {
     pub memory: HandedOverMemory,
 }
 
-impl Successor {
+impl PendingTakeover {
     /// Waits for the hello of the running process. Standard input is the channel.
     ///
     /// # Errors
     /// Standard input is not such a channel, or another message comes first.
-    pub fn from_stdin() -> Result<Successor, SuccessorError> {
+    pub fn from_stdin() -> Result<PendingTakeover, SuccessorError> {
         let input = io::stdin()
             .as_fd()
             .try_clone_to_owned()
@@ -77,7 +77,7 @@ impl Successor {
                     control,
                 },
                 _,
-            ) => Ok(Successor {
+            ) => Ok(PendingTakeover {
                 channel,
                 listeners,
                 state,
@@ -111,7 +111,7 @@ impl Successor {
             match self.channel.receive(None)? {
                 (PredecessorMessage::Listeners { listeners }, descriptors) => {
                     for (passed, descriptor) in listeners.into_iter().zip(descriptors) {
-                        inherited.add_passed(passed, descriptor);
+                        inherited.add_handed_over(passed, descriptor);
                     }
                 }
                 (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),

@@ -8,7 +8,7 @@ use crate::crawlers::Registry;
 use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
 use crate::ledger::{BehaviourTables, BehaviourTransfer, Ledger, MarkedClients};
-use crate::sites::{SiteManager, SiteOptions, StartError};
+use crate::sites::{SiteLoadOptions, SiteManager, StartError};
 use crate::state::{RestoredState, StateStore};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic};
 use std::sync::{Arc, Mutex};
@@ -93,7 +93,7 @@ pub struct InstanceInputs<'a> {
     /// The state that it restored.
     pub restored: &'a RestoredState,
     /// Where the sites are loaded from.
-    pub sites: SiteOptions,
+    pub sites: SiteLoadOptions,
     /// Hosts that never answered crawlers without crawlgate.
     pub new_hosts: Vec<String>,
     /// The proofs of crawlers' identities, beside the networks of policies.

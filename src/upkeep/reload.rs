@@ -13,7 +13,7 @@ use crate::sites::{
     ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, SitesStatus,
 };
 use crate::state::StateStore;
-use crate::telemetry::SiteGauges;
+use crate::telemetry::SiteGaugeValues;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -245,8 +245,9 @@ impl InstanceUpkeep {
         metrics.raise_counter(&metrics.events_left_out, instance.events.left_out());
         metrics.raise_counter(&metrics.events_dropped, instance.events.dropped());
         let list_health = self.list_health().into_iter();
-        metrics.set_suspended(list_health.map(|list| (list.site, list.crawler, list.suspended)));
-        let sites: Vec<SiteGauges> = status.sites.iter().map(site_gauges).collect();
+        metrics
+            .set_suspended_lists(list_health.map(|list| (list.site, list.crawler, list.suspended)));
+        let sites: Vec<SiteGaugeValues> = status.sites.iter().map(site_gauges).collect();
         metrics.set_sites(&sites, status.last_reload.0);
     }
 
@@ -256,8 +257,8 @@ impl InstanceUpkeep {
 }
 
 /// The values of a site's gauges. A site whose file is gone counts as reloaded.
-fn site_gauges(site: &SiteStatus) -> SiteGauges {
-    SiteGauges {
+fn site_gauges(site: &SiteStatus) -> SiteGaugeValues {
+    SiteGaugeValues {
         paused: site.paused_until.is_some(),
         site: site.site.clone(),
         version: site.version.clone(),

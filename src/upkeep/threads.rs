@@ -121,7 +121,7 @@ pub(super) fn feed_history(
         .metrics
         .counts
         .for_each(|site, crawler, identity, cells| {
-            if let Some(counts) = cells.take_new() {
+            if let Some(counts) = cells.take_new_counts() {
                 batch.add_requests(now, site, crawler, identity, &counts);
             }
         });

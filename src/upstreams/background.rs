@@ -1,8 +1,8 @@
 //! Background services for the servers of origins.
 //!
-//! [`HealthChecks`] checks the servers of origins that have the setting `health`. Each check is one
-//! GET over a new connection, so it also finds a server that accepts no new connections. `group.rs`
-//! counts the results and changes the states of the servers.
+//! [`HealthChecker`] checks the servers of origins that have the setting `health`. Each check is
+//! one GET over a new connection, so a check also finds a server that accepts no new connections.
+//! `group.rs` counts the results and changes the states of the servers.
 //!
 //! [`OriginResolver`] resolves the names of servers. A name is resolved again when the time to live
 //! of the DNS answer is over, or when a server fails. If a lookup fails, the last good addresses
@@ -42,17 +42,17 @@ const NO_ADDRESS_RETRY: Duration = Duration::from_secs(2);
 const START_LIMIT: Duration = Duration::from_secs(5);
 
 /// Checks all servers of origins with `health`.
-pub struct HealthChecks {
+pub struct HealthChecker {
     upstreams: Arc<Upstreams>,
     connector: TransportConnector,
 }
 
-impl HealthChecks {
+impl HealthChecker {
     /// Checks of these servers, over connections with Pingora's configuration.
-    pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf) -> HealthChecks {
+    pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf) -> HealthChecker {
         let connector =
             TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration)));
-        HealthChecks {
+        HealthChecker {
             upstreams,
             connector,
         }
@@ -145,7 +145,7 @@ impl HealthChecks {
 }
 
 #[async_trait]
-impl BackgroundService for HealthChecks {
+impl BackgroundService for HealthChecker {
     /// Runs until the shutdown.
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let checked = self

@@ -150,14 +150,14 @@ impl ServerGroup {
         *known = servers;
         self.rebuild_table(&members);
         drop(members);
-        self.apply_passed();
+        self.apply_handed_over_states();
     }
 
     /// The servers without requests, for the next process. `now` is in milliseconds since the start.
-    pub fn passed_servers(&self, now: u64) -> Vec<HandedOverServer> {
+    pub fn excluded_servers_to_hand_over(&self, now: u64) -> Vec<HandedOverServer> {
         let mut passed = Vec::new();
         for server in self.members().iter().flatten() {
-            if let Some(state) = server.state().to_passed(now) {
+            if let Some(state) = server.state().to_handed_over(now) {
                 passed.push(HandedOverServer {
                     origin: self.name(),
                     url: server.entry.url.clone(),
@@ -171,18 +171,18 @@ impl ServerGroup {
 
     /// Restores the states that the previous process passed, as soon as the servers have their
     /// addresses. `now` is in milliseconds since the start.
-    pub fn restore_passed(&self, passed: &[HandedOverServer], now: u64) {
+    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer], now: u64) {
         let name = self.name();
         for server in passed.iter().filter(|passed| passed.origin == name) {
-            let state = ServerState::from_passed(server.state.clone(), now);
+            let state = ServerState::from_handed_over(server.state.clone(), now);
             lock(&self.passed).push((server.clone(), state));
         }
-        self.apply_passed();
+        self.apply_handed_over_states();
     }
 
     /// Applies passed states to the servers that have their addresses by now. Drops a state that the
     /// settings do not allow any more, and an ejection that would leave too few servers.
-    fn apply_passed(&self) {
+    fn apply_handed_over_states(&self) {
         let mut passed = lock(&self.passed);
         if passed.is_empty() {
             return;

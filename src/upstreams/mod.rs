@@ -1,15 +1,16 @@
 //! [`Upstreams`]: the origins of the settings, found by host and path, and the servers of each.
 //! [`Attempts`] chooses the server of a request. In the background, [`OriginResolver`] resolves the
-//! names of servers, and [`HealthChecks`] checks whether they are up.
+//! names of servers, and [`HealthChecker`] checks whether the servers are up.
 //!
 //! The forwarder (`edge/forwarder`) and Pingora's proxy (`gateway`) keep an [`Attempts`] for each
 //! request. They ask the [`Attempts`] for a server, send the request there, and report the outcome.
-//! The [`Attempts`] then decides whether the request may be sent once more. `server` has the data
-//! of each address of a server, and the limit on open requests with its queue. `server_state` has
-//! the states of a server, `group` the servers of an origin, and `table` the choice among them.
+//! The [`Attempts`] then decides whether the request may be sent once more. The name of a server
+//! may have several addresses: `server` has the data of one address, and `server_state` its state.
+//! `group` has the servers of an origin, and `table` chooses one of them.
 //!
-//! Nothing here blocks a request: addresses are resolved before. (`HttpPeer::new` with a name
-//! blocks while it resolves the name, and panics if the lookup fails: pingora issues 570 and 921.)
+//! Nothing here blocks a request: names are resolved in the background. (`HttpPeer::new` with a
+//! name blocks while it resolves the name, and panics if the lookup fails: pingora issues 570 and
+//! 921.)
 
 mod attempts;
 mod background;
@@ -26,7 +27,7 @@ mod tls;
 mod tests;
 
 pub use attempts::{AttemptProgress, Attempts, MAX_ATTEMPTS, NoServer, OriginConnectionOptions};
-pub use background::{HealthChecks, OriginResolver};
+pub use background::{HealthChecker, OriginResolver};
 pub use failure::failure_status;
 pub use outcomes::{
     ExcludedServer, OriginServerStatus, QueueStatus, UnroutedRequestsStatus, UpstreamsStatus,
@@ -162,21 +163,21 @@ impl Upstreams {
     }
 
     /// The servers without requests, for the next process.
-    pub fn passed_servers(&self) -> Vec<HandedOverServer> {
+    pub fn excluded_servers_to_hand_over(&self) -> Vec<HandedOverServer> {
         let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
-            .flat_map(|group| group.passed_servers(now))
+            .flat_map(|group| group.excluded_servers_to_hand_over(now))
             .collect()
     }
 
     /// Restores the servers without requests of the previous process. They get none here, until a
     /// trial or a check brings them back.
-    pub fn restore_passed(&self, passed: &[HandedOverServer]) {
+    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer]) {
         let now = group::as_millis(self.elapsed());
         self.groups
             .iter()
-            .for_each(|group| group.restore_passed(passed, now));
+            .for_each(|group| group.restore_handed_over_servers(passed, now));
     }
 
     /// Whether the origin of a request limits open requests. False without an origin.

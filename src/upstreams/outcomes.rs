@@ -16,7 +16,7 @@ use std::time::Duration;
 const MAX_LOGGED_BYTES: usize = 200;
 /// The most hosts in the status.
 const MAX_HOSTS: usize = 5;
-/// More than one failure or 5xx in 20 requests is a problem. The alert `CrawlgateOriginFailing` has
+/// More than one failure or 5xx in 20 requests is a problem. The alert `CrawlgateServerFailing` has
 /// the same number.
 const TOLERATED: u64 = 20;
 /// After how many seconds it is a problem that a search crawler is turned away.

@@ -117,7 +117,7 @@ impl ServerState {
 
     /// The state for the next process, if it gets no requests. A trial without a result is due
     /// again.
-    pub fn to_passed(&self, now: u64) -> Option<HandedOverServerState> {
+    pub fn to_handed_over(&self, now: u64) -> Option<HandedOverServerState> {
         let Exclusion { kind, until, cause } = self.exclusion.clone()?;
         let trial_in = match kind {
             Ejected => Some(until.saturating_sub(now)),
@@ -133,7 +133,7 @@ impl ServerState {
 
     /// The state that the previous process passed: ejected or down. `now` is in milliseconds since
     /// this start.
-    pub fn from_passed(passed: HandedOverServerState, now: u64) -> ServerState {
+    pub fn from_handed_over(passed: HandedOverServerState, now: u64) -> ServerState {
         let kind = if passed.trial_in.is_some() {
             Ejected
         } else {
@@ -175,17 +175,17 @@ impl ServerState {
 
     /// Lets one request try it. Returns whether it was ejected.
     pub fn begin_trial(&mut self) -> bool {
-        self.transition(Ejected, OnTrial)
+        self.change_exclusion_kind(Ejected, OnTrial)
     }
 
     /// Ends a trial without a result. The time at which it was due stays. Returns whether there was a
     /// trial.
     pub fn cancel_trial(&mut self) -> bool {
-        self.transition(OnTrial, Ejected)
+        self.change_exclusion_kind(OnTrial, Ejected)
     }
 
     /// Moves from `kind` to `next`. Does nothing and returns false in any other state.
-    fn transition(&mut self, kind: ExclusionKind, next: ExclusionKind) -> bool {
+    fn change_exclusion_kind(&mut self, kind: ExclusionKind, next: ExclusionKind) -> bool {
         let exclusion = self
             .exclusion
             .as_mut()
@@ -312,16 +312,18 @@ mod tests {
     #[test]
     fn next_process_continues_the_ejection() {
         let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
-        assert_eq!(state.to_passed(0), None);
+        assert_eq!(state.to_handed_over(0), None);
         state.eject(&rules, cause_at(7), 1_000);
-        let mut next = ServerState::from_passed(state.to_passed(4_000).expect("ejected"), 100);
+        let mut next =
+            ServerState::from_handed_over(state.to_handed_over(4_000).expect("ejected"), 100);
         assert_eq!(
             (next.trial_due(), next.cause()),
             (Some(7_100), Some(&cause_at(7)))
         );
         assert!(next.begin_trial());
         assert_eq!(
-            ServerState::from_passed(next.to_passed(8_000).expect("on trial"), 50).trial_due(),
+            ServerState::from_handed_over(next.to_handed_over(8_000).expect("on trial"), 50)
+                .trial_due(),
             Some(50)
         );
         assert_eq!(
@@ -330,7 +332,9 @@ mod tests {
             "the second one in a row"
         );
         state.mark_down(cause_at(9));
-        assert!(ServerState::from_passed(state.to_passed(5_000).expect("down"), 0).is_down());
+        assert!(
+            ServerState::from_handed_over(state.to_handed_over(5_000).expect("down"), 0).is_down()
+        );
     }
 
     #[test]

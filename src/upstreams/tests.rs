@@ -750,11 +750,11 @@ async fn next_process_sends_nothing_to_an_ejected_server() {
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
     let before = new_upstreams(&[origin_with_servers(&hosts)]);
     requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let passed = serde_json::to_string(&before.passed_servers()).expect("JSON");
+    let passed = serde_json::to_string(&before.excluded_servers_to_hand_over()).expect("JSON");
     let passed: Vec<HandedOverServer> = serde_json::from_str(&passed).expect("what was passed");
     assert_eq!(passed.len(), 1);
     let next = new_upstreams(&[origin_with_servers(&hosts)]);
-    next.restore_passed(&passed);
+    next.restore_handed_over_servers(&passed);
     for _ in 0..6 {
         assert_ne!(answered_request(&next, &routing_facts(false)).await, 2);
     }
@@ -765,8 +765,8 @@ async fn next_process_sends_nothing_to_an_ejected_server() {
         ..origin_with_servers(&hosts)
     }]);
     for upstreams in [alone, never] {
-        upstreams.restore_passed(&passed);
-        assert_eq!(upstreams.passed_servers(), Vec::new());
+        upstreams.restore_handed_over_servers(&passed);
+        assert_eq!(upstreams.excluded_servers_to_hand_over(), Vec::new());
     }
 }
 
@@ -777,11 +777,14 @@ async fn ejection_waits_for_the_address_of_a_name() {
     let before = named();
     before.groups[0].set_addresses(&before.groups[0].entries[0], &address);
     requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let (next, passed) = (named(), before.passed_servers());
-    next.restore_passed(&passed);
-    assert_eq!((passed.len(), next.passed_servers().len()), (1, 0));
+    let (next, passed) = (named(), before.excluded_servers_to_hand_over());
+    next.restore_handed_over_servers(&passed);
+    assert_eq!(
+        (passed.len(), next.excluded_servers_to_hand_over().len()),
+        (1, 0)
+    );
     next.groups[0].set_addresses(&next.groups[0].entries[0], &address);
-    assert_eq!(next.passed_servers().len(), 1);
+    assert_eq!(next.excluded_servers_to_hand_over().len(), 1);
 }
 
 #[tokio::test]

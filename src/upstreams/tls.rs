@@ -3,10 +3,11 @@
 //! If the new content cannot be used, the former content stays active.
 //!
 //! All connections of an origin share one configuration, so that TLS sessions are resumed
-//! ([`TlsServerConnector`]). Pingora's own connector resumes no session if there are authorities or
-//! a client certificate, because it then makes a configuration for each connection. Pingora's proxy
-//! still has to use Pingora's own connector, which keeps only connections that it made itself
-//! (Pingora 0.9.1). For that connector, the same certificates are converted to Pingora's form.
+//! ([`TlsServerConnector`]). Pingora's own connector makes a new configuration for each connection
+//! if there are authorities or a client certificate, and so resumes no session. Pingora's proxy
+//! must use Pingora's own connector all the same (Pingora 0.9.1): the proxy reuses only connections
+//! that this connector made. For this connector, the same certificates are converted to Pingora's
+//! form.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
@@ -43,11 +44,11 @@ pub struct ServerTls {
     /// The files.
     pub settings: OriginTls,
     active: ArcSwap<ActiveTls>,
-    loaded: Mutex<LoadedFiles>,
+    loaded: Mutex<LoadedTlsFiles>,
 }
 
 /// The files as they were last read.
-struct LoadedFiles {
+struct LoadedTlsFiles {
     /// `None` if they could not be read.
     contents: Option<TlsFiles>,
     /// Why their content is not active.
@@ -97,7 +98,7 @@ impl ServerTls {
         let contents = TlsFiles::read(settings)?;
         Ok(ServerTls {
             active: ArcSwap::from_pointee(ActiveTls::new(&contents)?),
-            loaded: Mutex::new(LoadedFiles {
+            loaded: Mutex::new(LoadedTlsFiles {
                 contents: Some(contents),
                 rejection: None,
             }),

@@ -1,6 +1,6 @@
 //! [`is_challenge`] recognises challenges: requests by which certificate authorities check who
-//! controls a host (ACME). They always pass and never count as a crawler's. If they were blocked,
-//! the certificate would not be renewed, and the site would go down weeks later.
+//! controls a host (ACME). Challenges always pass, and never count as requests of a crawler. If
+//! they were blocked, the certificate would not be renewed, and the site would go down weeks later.
 
 use crate::robots::without_query;
 

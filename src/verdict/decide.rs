@@ -1,12 +1,12 @@
 //! [`decide`] and [`decide_for`] judge one request: first whether robots.txt allows the request,
 //! then which [`Action`] (such as pass or block) the policy takes. [`crawl_delay`] is the delay
-//! that a crawler must keep. No function here locks or reads a clock.
+//! that a crawler must keep. No function here takes a lock or reads a clock.
 
 use super::challenge::is_challenge;
 use super::decision::{Action, Decision, RobotsReadings, RuleRef};
 use super::identity::Identity;
 use super::{
-    CachedVersions, Claimant, DecisionScratch, RecentBehaviour, RequestFacts, RequestToJudge,
+    CachedVersions, DecisionScratch, RecentBehaviour, RequestFacts, RequestToJudge, SiteClaim,
 };
 use crate::crawlers::{Claim, Registry, RobotsObedience};
 use crate::policy::model::{
@@ -31,7 +31,7 @@ pub fn decide(
     cached_versions: &CachedVersions<'_>,
     scratch: &mut DecisionScratch,
 ) -> Option<Decision> {
-    let claimant = Claimant::find(snapshot, registry, facts)?;
+    let claimant = SiteClaim::find(snapshot, registry, facts)?;
     let request = RequestToJudge {
         registry,
         facts: *facts,
@@ -164,7 +164,7 @@ impl<'a> DecisionInputs<'a> {
     /// The verdict of the version in force, and the group of its document that applied, with the
     /// rule that decided, if one did; `None` without a group. A client that is not judged is no
     /// crawler. A request for tdmrep.json, which crawlgate hands out itself, is allowed.
-    fn match_version(&self) -> (VersionMatch, Option<RuleRef>) {
+    fn match_version(&self) -> (VersionOutcome, Option<RuleRef>) {
         let site = self.site();
         let verdict = match self.rules.binding {
             _ if !self.rules.judged => VersionVerdict::NotACrawler,
@@ -175,7 +175,7 @@ impl<'a> DecisionInputs<'a> {
         // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
         let Some(group) = group.filter(|_| !site.signals.is_tdmrep(self.target)) else {
             let rule = group.map(|group| RuleRef { group, rule: None });
-            return (VersionMatch::without_rule(verdict), rule);
+            return (VersionOutcome::without_rule(verdict), rule);
         };
         let rules = site.matcher.rules(group);
         let own = site.own_google_rules(self.rules.google_parsing);
@@ -395,16 +395,16 @@ enum VersionVerdict {
 }
 
 /// The verdict of one version, with the readings and the rule behind it.
-struct VersionMatch {
+struct VersionOutcome {
     verdict: VersionVerdict,
     readings: RobotsReadings,
     /// The index of the rule that decided.
     rule: Option<usize>,
 }
 
-impl VersionMatch {
-    fn without_rule(verdict: VersionVerdict) -> VersionMatch {
-        VersionMatch {
+impl VersionOutcome {
+    fn without_rule(verdict: VersionVerdict) -> VersionOutcome {
+        VersionOutcome {
             verdict,
             readings: RobotsReadings::default(),
             rule: None,
@@ -426,9 +426,9 @@ fn match_rules(
     rules: &RuleSet,
     google: Option<&RuleSet>,
     target: RequestTarget<'_>,
-) -> VersionMatch {
+) -> VersionOutcome {
     if target.reaches_robots_txt() {
-        return VersionMatch::without_rule(VersionVerdict::Allowed);
+        return VersionOutcome::without_rule(VersionVerdict::Allowed);
     }
     let sent = rules.find(target.sent);
     let is_disallowed = disallows(rules, sent);
@@ -448,7 +448,7 @@ fn match_rules(
         Some(_) if is_disallowed => RobotsReadings::OnlyRfc9309,
         Some(_) => RobotsReadings::OnlyGoogle,
     };
-    let matched = |verdict, rule| VersionMatch {
+    let matched = |verdict, rule| VersionOutcome {
         verdict,
         readings,
         rule,

@@ -48,7 +48,7 @@ impl<'a> Request<'a> {
             identity: self.identity,
             now: self.world.now,
         };
-        let claimant = Claimant::find(&self.world.snapshot, Registry::builtin(), &facts)
+        let claimant = SiteClaim::find(&self.world.snapshot, Registry::builtin(), &facts)
             .expect("a site has the host");
         RequestToJudge {
             registry: Registry::builtin(),

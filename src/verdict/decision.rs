@@ -131,7 +131,7 @@ impl Decision {
 
     /// Whether the request is an event of the logs: it was blocked or slowed down, or lacks a
     /// licence, also under observation. A pause makes no event.
-    pub fn is_event(&self) -> bool {
+    pub fn is_logged_event(&self) -> bool {
         self.is_refused() || self.lacks_license()
     }
 

@@ -69,7 +69,7 @@ fn decide_policy(
             ..CachedVersions::default()
         },
     );
-    let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
+    let claimant = SiteClaim::find(&snapshot, registry, &facts).expect("a site has the host");
     let request = RequestToJudge {
         registry,
         facts,

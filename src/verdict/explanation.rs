@@ -84,6 +84,10 @@ pub struct Explanation {
     /// Lines for the policy, under each of which the unknown bot is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_enforce: Vec<String>,
+    /// The crawl delay that binds the crawler, unless a request that comes sooner is treated like
+    /// this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) crawl_delay: Option<CrawlDelayReport>,
     pub x_robots_tag: Vec<String>,
     /// Lines of the origin that are not passed on, nor contained in a line of the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,6 +140,24 @@ pub struct RuleReport {
     pub source: String,
     #[serde(skip)]
     pub(super) span: Option<SourceSpan>,
+}
+
+/// A crawl delay, and what becomes of a request that comes sooner.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CrawlDelayReport {
+    /// In seconds, as robots.txt writes it.
+    pub seconds: String,
+    /// `file:line:column`.
+    pub source: String,
+    /// It binds only a crawler that has fetched the version in force, because others may use a
+    /// version that is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_after_fetch: bool,
+    /// The action on a request that comes sooner.
+    pub action: ActionReport,
+    /// Why enforcement does not act on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<UnenforcedReason>,
 }
 
 /// The directives for a bot, as Google computes them: those for all bots and those for this one.

@@ -1,6 +1,8 @@
-//! Short texts by which logs, metrics and reports name things: the names of crawlers
-//! ([`claim_label`], [`crawler_name`]), and the positions of rules in a policy file, such as
-//! `shop.yaml:7:18` ([`rule_location`], [`group_location`]).
+//! Short texts about a request. Two name the crawler that the request claims to come from:
+//! [`claim_label`] for logs and metrics, and [`crawler_name`] for the text of the response that
+//! this crawler gets. Two give a place in a policy file, such as `shop.yaml:7:18`:
+//! [`rule_location`] gives the place of the rule that decided the verdict, and [`delay_location`]
+//! the place of the crawl delay.
 
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
@@ -41,11 +43,11 @@ pub fn rule_location(decision: &Decision, site: &Site) -> Option<String> {
     Some(source_location(source, site).0)
 }
 
-/// The location of the group that applied, and of its crawl delay: see `rule_location`. `None`
-/// where no group applied.
-pub fn group_location(decision: &Decision, site: &Site) -> Option<String> {
-    let source = site.group_sources.get(decision.rule?.group)?;
-    Some(source_location(source, site).0)
+/// The location of the crawl delay of the group that applied: see `rule_location`. `None` where no
+/// group applied, or one without a delay.
+pub fn delay_location(decision: &Decision, site: &Site) -> Option<String> {
+    let source = site.delay_sources.get(decision.rule?.group)?;
+    Some(source_location(source.as_ref()?, site).0)
 }
 
 /// `file:line:column` of a source in the policy, with its span there. For a line of the origin's

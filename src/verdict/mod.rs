@@ -1,8 +1,8 @@
 //! Judges one request by a policy. [`decide()`] makes a [`Decision`] from the facts about the
 //! request ([`RequestFacts`]) and the versions of robots.txt that the crawler may have cached
-//! ([`CachedVersions`]); [`explain`] makes the same decision and gives the reasons. Neither locks
-//! nor reads a clock, and `decide` does not allocate. [`load_site`] compiles, lints and tests a
-//! policy.
+//! ([`CachedVersions`]); [`explain`] makes the same decision and gives the reasons. Neither
+//! function takes a lock or reads a clock, and `decide` does not allocate. [`load_site`] compiles,
+//! lints and tests a policy.
 
 mod challenge;
 mod decide;
@@ -28,7 +28,7 @@ pub use explanation::{
 pub(crate) use identity::ProofStatement;
 pub use identity::{Identity, IdentityDoubt, IdentityOutcome, ProofKind, identity_by_policy};
 pub use labels::{
-    claim_from_agent, claim_label, crawler_name, group_location, rule_location, source_location,
+    claim_from_agent, claim_label, crawler_name, delay_location, rule_location, source_location,
 };
 pub use load::{PolicyDependencies, load_site, load_site_at};
 pub use render::PERHAPS_CACHED_END;
@@ -76,7 +76,7 @@ impl RequestFacts<'_> {
 
 /// The site that a request is for, and the crawler that its user agent claims to be.
 #[derive(Clone, Copy, Debug)]
-pub struct Claimant<'a> {
+pub struct SiteClaim<'a> {
     /// Index of the site in the snapshot.
     pub site: usize,
     /// The site itself.
@@ -87,7 +87,7 @@ pub struct Claimant<'a> {
     pub claim: Claim,
 }
 
-impl<'a> Claimant<'a> {
+impl<'a> SiteClaim<'a> {
     /// Finds the claimant by the host and the user agent of a request, with the tokens of the
     /// host's site. A challenge of a certificate authority claims no crawler, whatever its user
     /// agent is. `None` if no site has the host.
@@ -95,20 +95,20 @@ impl<'a> Claimant<'a> {
         snapshot: &'a Snapshot,
         registry: &Registry,
         facts: &RequestFacts<'_>,
-    ) -> Option<Claimant<'a>> {
-        Claimant::find_with(snapshot, facts, |_, site| {
+    ) -> Option<SiteClaim<'a>> {
+        SiteClaim::find_with(snapshot, facts, |_, site| {
             registry.identify_on_site(facts.user_agent, &site.tokens)
         })
     }
 
-    /// [`find`](Claimant::find), where the caller identifies the user agent for the site:
+    /// [`find`](SiteClaim::find), where the caller identifies the user agent for the site:
     /// `identify` gets the site's index and the site. It is not called for a challenge, which is no
     /// crawler's request, whoever sends it.
     pub fn find_with(
         snapshot: &'a Snapshot,
         facts: &RequestFacts<'_>,
         identify: impl FnOnce(usize, &Site) -> Claim,
-    ) -> Option<Claimant<'a>> {
+    ) -> Option<SiteClaim<'a>> {
         let (site, history) = snapshot.site_and_history(facts.host)?;
         let entry = snapshot.sites().get(site)?;
         let claim = if facts.is_challenge() {
@@ -116,7 +116,7 @@ impl<'a> Claimant<'a> {
         } else {
             identify(site, &entry.site)
         };
-        Some(Claimant {
+        Some(SiteClaim {
             site,
             entry,
             history,
@@ -124,15 +124,15 @@ impl<'a> Claimant<'a> {
         })
     }
 
-    /// [`find`](Claimant::find), where `user_agent` may also be the bare token, id or name of a
+    /// [`find`](SiteClaim::find), where `user_agent` may also be the bare token, id or name of a
     /// crawler, as people write it.
     pub fn find_by_name(
         snapshot: &'a Snapshot,
         registry: &Registry,
         facts: &RequestFacts<'_>,
-    ) -> Option<Claimant<'a>> {
+    ) -> Option<SiteClaim<'a>> {
         let agent = String::from_utf8_lossy(facts.user_agent);
-        Claimant::find_with(snapshot, facts, |_, site| {
+        SiteClaim::find_with(snapshot, facts, |_, site| {
             site.claim_for_request(&agent, registry)
         })
     }
@@ -159,7 +159,7 @@ pub struct RequestToJudge<'a> {
     /// The request.
     pub facts: RequestFacts<'a>,
     /// The site and the claimed crawler.
-    pub claimant: Claimant<'a>,
+    pub claimant: SiteClaim<'a>,
     /// The versions of robots.txt that the claimant may have cached.
     pub cached_versions: CachedVersions<'a>,
 }
@@ -190,7 +190,7 @@ impl<'a> RequestToJudge<'a> {
         RequestToJudge {
             registry,
             facts,
-            claimant: Claimant {
+            claimant: SiteClaim {
                 site: 0,
                 entry,
                 history: PublicationHistory::empty(),
@@ -289,8 +289,8 @@ impl<'a> CachedVersions<'a> {
     /// The versions that any crawler may have cached, for use without a ledger: every version that
     /// was in force within the time for which a copy may be used. The basis stays `Unknown`, so no
     /// request counts as a violation.
-    pub fn for_any_crawler(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
-        let Claimant { entry, history, .. } = claimant;
+    pub fn for_any_crawler(claimant: SiteClaim<'a>, now: Timestamp) -> CachedVersions<'a> {
+        let SiteClaim { entry, history, .. } = claimant;
         let cached_since = history.cached_since(entry.site.copy_lifetime(), now);
         let cached = superseded_bits_since(claimant, cached_since);
         let may_be_unknown = history
@@ -314,7 +314,11 @@ impl<'a> CachedVersions<'a> {
 
     /// Adds the versions that a cache in front of crawlgate may have sent the crawler: every
     /// version that was in force within the time for which a copy may be used.
-    pub fn with_possible_cache(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
+    pub fn with_possible_cache(
+        self,
+        claimant: SiteClaim<'a>,
+        now: Timestamp,
+    ) -> CachedVersions<'a> {
         let anyone = CachedVersions::for_any_crawler(claimant, now);
         CachedVersions {
             cached: self.cached | anyone.cached,
@@ -349,7 +353,7 @@ pub fn select_versions(
 /// One bit for each superseded version of the claimant's host that was in force at `cached_since`
 /// or later. While robots.txt answers 503, the history has the version by which requests are judged
 /// too; it gets no bit.
-pub fn superseded_bits_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
+pub fn superseded_bits_since(claimant: SiteClaim<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
     let versions = claimant.history.superseded.iter().take(64).enumerate();
     versions

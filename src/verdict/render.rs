@@ -182,19 +182,21 @@ impl Explanation {
                 format!("{until}: until then it may use an older robots.txt. Later requests count"),
             );
         }
-        let mut action = self.action.to_sentence();
-        if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
-            let would = would.to_sentence();
-            let when = match observed {
-                UnenforcedReason::Mode => "; with \"mode: enforce\"",
-                UnenforcedReason::Unverified => {
-                    ", because of \"unverified: observe\"; once the crawler is verified"
-                }
-                UnenforcedReason::Unlisted => ", like all unknown bots; with enforcement",
+        lines.add("action", self.action.to_sentence_with_reason(self.observed));
+        if let Some(delay) = &self.crawl_delay {
+            let line = format!("Crawl-delay: {}   ({})", delay.seconds, delay.source);
+            lines.add("delay", line);
+            let condition = if delay.only_after_fetch {
+                ", from a crawler that has fetched this robots.txt"
+            } else {
+                ""
             };
-            action += &format!(" (only observed{when}: {would})");
+            let action = delay.action.to_sentence_with_reason(delay.observed);
+            lines.add(
+                "sooner",
+                format!("a request before that{condition}: {action}"),
+            );
         }
-        lines.add("action", action);
         for (place, line) in self.to_enforce.iter().enumerate() {
             let label = match (line == ENFORCE_ALL_LINE, place) {
                 (false, _) => "to enforce",
@@ -314,6 +316,24 @@ impl Explanation {
 }
 
 impl ActionReport {
+    /// What is done with the request, and what enforcement would do, if `observed` says why it does
+    /// not act.
+    fn to_sentence_with_reason(&self, observed: Option<UnenforcedReason>) -> String {
+        let mut sentence = self.to_sentence();
+        if let (Some(would), Some(observed)) = (&self.would, observed) {
+            let would = would.to_sentence();
+            let when = match observed {
+                UnenforcedReason::Mode => "; with \"mode: enforce\"",
+                UnenforcedReason::Unverified => {
+                    ", because of \"unverified: observe\"; once the crawler is verified"
+                }
+                UnenforcedReason::Unlisted => ", like all unknown bots; with enforcement",
+            };
+            sentence += &format!(" (only observed{when}: {would})");
+        }
+        sentence
+    }
+
     /// What is done with the request, as a sentence.
     fn to_sentence(&self) -> String {
         match (self.kind, self.status) {

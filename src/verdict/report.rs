@@ -2,18 +2,18 @@
 //! A decision refers to sites, crawlers and rules by index; this module looks up their names and
 //! their lines in the policy. [`explain`] both makes the decision and adds the reasons.
 
-use super::decide::decide_for;
+use super::decide::{crawl_delay, decide_for};
 use super::decision::{Action, Decision};
 use super::explanation::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
-    RuleReport,
+    ActionReport, CrawlDelayReport, CrawlerReport, EffectiveReport, Explanation, GroupReport,
+    ResponseFacts, RuleReport,
 };
 use super::identity::{Identity, ProofKind, policy_evidence};
 use super::labels::{claim_from_agent, claim_label, source_location};
 use super::unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason, enforce_token_line};
 use super::{
-    CachedVersions, CachedVersionsBasis, Claimant, DecisionScratch, RecentBehaviour, RequestFacts,
-    RequestToJudge,
+    CachedVersions, CachedVersionsBasis, DecisionScratch, RecentBehaviour, RequestFacts,
+    RequestToJudge, SiteClaim,
 };
 use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
 use crate::indexing::{TagScope, line_order, parse_lines};
@@ -21,6 +21,7 @@ use crate::policy::Snapshot;
 use crate::policy::lint::may_be_enforced;
 use crate::policy::model::OriginTagsMode;
 use crate::policy::site::{Site, TagHeaderEdit, combine_with_origin};
+use crate::robots::format_seconds;
 
 /// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
 /// was in force within `grace`. The user agent may be the bare token, id or name of a
@@ -32,7 +33,7 @@ pub fn explain(
     basis: CachedVersionsBasis,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
-    match Claimant::find_by_name(snapshot, registry, facts) {
+    match SiteClaim::find_by_name(snapshot, registry, facts) {
         Some(claimant) => {
             let cached_versions = CachedVersions {
                 basis,
@@ -74,7 +75,6 @@ pub fn explain_decision(
     let crawler = crawler_report(decision.claim, request.registry, Some(site));
     let (lines, taken_away, removal_reason) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
-    let action = action_report(decision.action, site);
     let observed = UnenforcedReason::from_decision(decision, site);
     Explanation {
         site: Some(site.name.clone()),
@@ -110,13 +110,9 @@ pub fn explain_decision(
             .cached_versions
             .older_until
             .filter(|_| decision.is_in_doubt()),
-        action: ActionReport {
-            would: decision
-                .would
-                .map(|would| Box::new(action_report(would, site))),
-            ..action
-        },
+        action: decision_report(decision, site),
         observed,
+        crawl_delay: crawl_delay_report(request, site),
         to_enforce: match observed {
             Some(UnenforcedReason::Unlisted) => lines_to_enforce(request, decision.claim, site),
             _ => Vec::new(),
@@ -196,6 +192,29 @@ fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
         pattern: rule.pattern.as_str().to_owned(),
         source,
         span,
+    })
+}
+
+/// The crawl delay that binds the crawler, with the decision about a request that comes sooner.
+/// `None` if such a request is not slowed down, nor would be.
+fn crawl_delay_report(request: &RequestToJudge<'_>, site: &Site) -> Option<CrawlDelayReport> {
+    let delay = crawl_delay(request, true)?;
+    let group = request.claimant.rules().binding.group()?;
+    let source = site.delay_sources.get(group)?.as_ref()?;
+    let too_fast = RecentBehaviour {
+        too_fast: Some(delay),
+        ..RecentBehaviour::default()
+    };
+    let decision = decide_for(request, too_fast, &mut DecisionScratch::default());
+    let is_slowed = |action| matches!(action, Action::Slow { .. });
+    (is_slowed(decision.action) || decision.would.is_some_and(is_slowed)).then(|| {
+        CrawlDelayReport {
+            seconds: format_seconds(delay),
+            source: source_location(source, site).0,
+            only_after_fetch: !request.cached_versions.is_complete(),
+            action: decision_report(&decision, site),
+            observed: UnenforcedReason::from_decision(&decision, site),
+        }
     })
 }
 
@@ -355,6 +374,15 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             ..CrawlerReport::default()
         },
     })
+}
+
+/// The action of a decision, with the action of `mode: enforce`.
+fn decision_report(decision: &Decision, site: &Site) -> ActionReport {
+    let would = decision.would.map(|would| action_report(would, site));
+    ActionReport {
+        would: would.map(Box::new),
+        ..action_report(decision.action, site)
+    }
 }
 
 /// An action as the site answers it. Does not allocate.

@@ -4,12 +4,13 @@
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_request, explain_unclaimed};
-use super::{CachedVersions, CachedVersionsBasis, Claimant, RequestFacts, RequestToJudge};
+use super::{CachedVersions, CachedVersionsBasis, RequestFacts, RequestToJudge, SiteClaim};
 use crate::crawlers::Registry;
-use crate::policy::model::{IdentityStatus, Policy, PolicyTest, TestCachedCopy};
+use crate::policy::model::{IdentityStatus, Policy, PolicyTest, TestCachedRobotsTxt};
 use crate::policy::planned_pause::pauses_around;
 use crate::policy::site::{ParsedRobotsVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
+use crate::robots::escape_url;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
 use std::sync::Arc;
@@ -67,9 +68,10 @@ fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Expl
     let snapshot = &snapshot_at_test(test, site);
     let entry = &snapshot.sites()[0];
     let host = test_host(test, &entry.site.policy);
+    let target = escape_url(&test.path);
     let mut facts = RequestFacts {
         host: host.as_bytes(),
-        target: test.path.as_bytes(),
+        target: target.as_bytes(),
         method: b"GET",
         user_agent: test.agent.as_bytes(),
         client: test.ip,
@@ -82,7 +84,7 @@ fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Expl
         content_type,
         origin_tags: &[],
     };
-    let Some(claimant) = Claimant::find_by_name(snapshot, registry, &facts) else {
+    let Some(claimant) = SiteClaim::find_by_name(snapshot, registry, &facts) else {
         return explain_unclaimed(registry, &facts, &response);
     };
     facts.identity = match test.identity {
@@ -98,13 +100,13 @@ fn explain_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Expl
     };
     let cached_versions = match &test.cached {
         None => CachedVersions::default(),
-        Some(TestCachedCopy::Nothing) => nothing,
-        Some(TestCachedCopy::InForce) => CachedVersions {
+        Some(TestCachedRobotsTxt::Nothing) => nothing,
+        Some(TestCachedRobotsTxt::InForce) => CachedVersions {
             was_served: true,
             has_version_in_force: true,
             ..nothing
         },
-        Some(TestCachedCopy::Superseded(text)) => {
+        Some(TestCachedRobotsTxt::Superseded(text)) => {
             let parsed = Arc::new(ParsedRobotsVersion::parse(
                 Arc::from(text.as_bytes()),
                 registry,

@@ -142,8 +142,8 @@ impl World {
         )
     }
 
-    fn claimant(&self, facts: &RequestFacts<'_>) -> Claimant<'_> {
-        Claimant::find(&self.snapshot, Registry::builtin(), facts).expect("a site has the host")
+    fn claimant(&self, facts: &RequestFacts<'_>) -> SiteClaim<'_> {
+        SiteClaim::find(&self.snapshot, Registry::builtin(), facts).expect("a site has the host")
     }
 
     /// The names of the verdict, the kind, the action, and the action under enforcement.
@@ -1129,6 +1129,41 @@ fn explanation_has_the_line_of_the_policy() {
         "403",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
+fn explanation_has_the_crawl_delay_and_its_line() {
+    let policy = |mode: &str| {
+        format!(
+            "robots:\n  origin: replace\n  groups:\n    - agents: ['*']\n      disallow: [/cart/]\n      crawl_delay: 2s\n\
+             enforcement: {{ mode: {mode} }}\n"
+        )
+    };
+    let world = World::from_policy(&policy("enforce"));
+    let explanation = world.explain("bingbot", "/");
+    let delay = &serde_json::to_value(&explanation).expect("JSON")["crawl_delay"];
+    let answer = serde_json::json!({ "kind": "slow", "status": 429, "retry_after": 2 });
+    assert_eq!(delay["seconds"], "2");
+    assert_eq!(delay["source"], "policies/shop.yaml:6:20");
+    assert_eq!(delay["action"], answer);
+    let text = explanation.to_text(&world.snapshot, false);
+    assert!(
+        text.contains("Crawl-delay: 2") && text.contains("429"),
+        "{text}"
+    );
+
+    let observing = World::from_policy(&policy("observe")).explain("bingbot", "/");
+    let observing = observing.crawl_delay.expect("a delay that is observed");
+    assert_eq!(observing.observed, Some(UnenforcedReason::Mode));
+    for (mode, crawler, target) in [
+        ("off", "bingbot", "/"),
+        ("enforce", "Googlebot", "/"),
+        ("enforce", "bingbot", "/cart/"),
+        ("enforce", "bingbot", "/robots.txt"),
+    ] {
+        let explanation = World::from_policy(&policy(mode)).explain(crawler, target);
+        assert_eq!(explanation.crawl_delay, None, "{mode} {crawler} {target}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`ControlRequestHandler`] carries out requests of the control socket, through which commands
 //! such as `pause` and `reload` reach the running crawlgate. If a request fails, the command gets a
-//! [`ControlRefusal`] with an id and a message.
+//! [`ControlRefusal`]: an id for programs, and a message for people.
 
 use super::{ControlRequest, ControlResponse};
 use crate::admin::dashboard::{live_report, report_period};

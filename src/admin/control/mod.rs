@@ -14,7 +14,7 @@ use super::{
 };
 use crate::facts::ClientMark;
 use crate::finding::Finding;
-use crate::identity::refresh::ListUpdate;
+use crate::identity::refresh::ListUpdateReport;
 use crate::report::{PeriodBound, Report};
 use crate::sites::{PauseRequest, ReloadReport};
 use crate::time::Timestamp;
@@ -99,7 +99,7 @@ pub enum ControlResponse {
     Report(Box<Report>),
     /// The update of each published list.
     ListsUpdated {
-        lists: Vec<ListUpdate>,
+        lists: Vec<ListUpdateReport>,
     },
     /// The state of the store and its instances.
     Instances(Box<StoreStatus>),

@@ -1,8 +1,8 @@
 //! The dashboard's page of one crawler. The page counts the requests under the crawler's name over
 //! time, by site, by kind (such as `allowed` or `violation`), and by whether the client was
-//! verified. It also shows what was sent to the crawler (statuses, bytes), and which paths it
-//! requested most. All unknown bots share one page, which also lists the names that these bots give
-//! themselves.
+//! verified. The page also shows what was sent to the crawler (statuses, bytes), and which paths
+//! the crawler requested most. All unknown bots share one page, which also lists the names that
+//! these bots give themselves.
 
 use super::counts;
 use super::layout::{self, PageLayout, PageLink};
@@ -47,11 +47,11 @@ struct CrawlerPage<'a> {
     /// The paths that were requested most, by whole days.
     paths: Vec<PathRequestCount>,
     /// What was sent in each step of the period, without impostors.
-    sent: Vec<SentBar>,
+    sent: Vec<PeriodCountsBar>,
 }
 
 /// What was sent in one step of a period.
-struct SentBar {
+struct PeriodCountsBar {
     period: String,
     counts: RequestCounts,
 }
@@ -136,12 +136,15 @@ fn identity_rows(site: &str, id: &str, counts: &CountsByIdentity) -> Vec<Numbers
 }
 
 /// What was sent in each step with requests, without impostors.
-fn sent_bars(period: &ReportPeriod, series: &[(Timestamp, CountsByIdentity)]) -> Vec<SentBar> {
+fn sent_bars(
+    period: &ReportPeriod,
+    series: &[(Timestamp, CountsByIdentity)],
+) -> Vec<PeriodCountsBar> {
     let mut bars = Vec::new();
     for (start, counts) in series {
         let counts = counts.without_impostors();
         if counts.requests() > 0 {
-            bars.push(SentBar {
+            bars.push(PeriodCountsBar {
                 period: period.step_label(*start),
                 counts,
             });

@@ -1,6 +1,6 @@
 //! The dashboard's page of health. First it shows the problems that need attention. Then it shows
-//! the state of policies, origins and their queues, instances, certificates, and the published
-//! lists (of networks or keys) by which crawlers are verified.
+//! the state of policies, origins, instances and certificates, and of the published lists (of
+//! networks or keys) by which crawlers are verified.
 
 use super::layout::PageLayout;
 use super::{Dashboard, PageResult};

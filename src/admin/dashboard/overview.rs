@@ -1,6 +1,6 @@
 //! The dashboard's first page: the [`Report`] of the running crawlgate about which crawlers break
-//! the rules. The command `crawlgate report` shows the same report. The page also shows lines to
-//! add to a policy, which would block these crawlers.
+//! the rules. The command `crawlgate report` shows the same report. The page also shows policy
+//! lines that would block these crawlers.
 
 use super::counts::period_history;
 use super::layout::{PageLayout, PageLink};
@@ -302,7 +302,7 @@ mod tests {
     use crate::policy::Snapshot;
     use crate::record::{CountedAction, RequestCounts};
     use crate::report::{ClientIdentity, CrawlerRow};
-    use crate::sites::{SiteManager, SiteOptions};
+    use crate::sites::{SiteLoadOptions, SiteManager};
     use crate::state::StateStore;
     use crate::time::Timestamp;
     use crate::verdict::Kind;
@@ -316,7 +316,7 @@ mod tests {
             std::fs::write(directory.path().join(format!("{name}.yaml")), text).expect("written");
         }
         let (store, remembered) = StateStore::in_memory_only();
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies: directory.path().to_owned(),
             strict: false,
             may_be_missing: false,

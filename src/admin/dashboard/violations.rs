@@ -1,7 +1,7 @@
 //! The dashboard's page of violations. For each crawler it shows how many requests broke a rule, by
-//! kind of violation. It also shows examples of these requests, each with the policy line that
-//! decided. Clients that pretend to be a crawler have a section of their own. If the query of the
-//! URL names a kind, the page shows only that kind.
+//! kind of violation. It also shows examples of these requests, each with the policy line of the
+//! broken rule. Clients that pretend to be a crawler have a section of their own. If the query of
+//! the URL names a kind, the page shows only that kind.
 
 use super::counts::{counts_by_crawler, period_history};
 use super::crawler::kind_counts;

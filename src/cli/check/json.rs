@@ -1,14 +1,14 @@
 //! `check --format json`: prints the findings about the policies, and the sites without errors, as
 //! JSON ([`CheckReport`]).
 
-use super::{CheckResults, SiteReport};
+use super::{CheckResults, SiteSummary};
 use crate::telemetry::CertificateProblem;
 use crate::yaml::Diagnostic;
 use serde::Serialize;
 
 #[derive(Serialize)]
 pub struct CheckReport<'a> {
-    sites: Vec<SiteReport<'a>>,
+    sites: Vec<SiteSummary<'a>>,
     findings: Vec<FindingInFile<'a>>,
     errors: usize,
     warnings: usize,
@@ -37,7 +37,7 @@ pub fn build_report(checked: &CheckResults) -> CheckReport<'_> {
             finding,
         });
     CheckReport {
-        sites: sites.map(|site| SiteReport::new(site, origins)).collect(),
+        sites: sites.map(|site| SiteSummary::new(site, origins)).collect(),
         findings: findings.collect(),
         errors: counts.errors,
         warnings: counts.warnings,

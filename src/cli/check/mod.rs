@@ -10,7 +10,7 @@ mod text;
 
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::policies::{self, LoadedPolicy};
-use super::{Result, findings_unless, now, print_json, server_flags, tester};
+use super::{Result, findings_failure_unless, now, print_json, server_flags, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let FindingCounts {
         errors, warnings, ..
     } = checked.counts;
-    findings_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
+    findings_failure_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
 }
 
 /// Checks a policy directory and a settings file, and prints the findings alone.
@@ -248,7 +248,7 @@ impl CheckResults {
 
 /// A valid site with its robots.txt.
 #[derive(Serialize)]
-struct SiteReport<'a> {
+struct SiteSummary<'a> {
     site: &'a str,
     file: &'a str,
     hosts: Vec<String>,
@@ -288,10 +288,10 @@ struct PauseOccurrence {
     until: Timestamp,
 }
 
-impl<'a> SiteReport<'a> {
+impl<'a> SiteSummary<'a> {
     /// A policy without `mode` only observes.
-    fn new(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
-        SiteReport {
+    fn new(site: &'a Site, origins: &OriginCopies) -> SiteSummary<'a> {
+        SiteSummary {
             site: &site.name,
             file: &site.policy.source.name,
             hosts: site

@@ -1,7 +1,7 @@
 //! `check --format text`: prints the findings about the policies, then each valid site with its
 //! robots.txt, then a summary.
 
-use super::{CheckResults, SiteReport};
+use super::{CheckResults, SiteSummary};
 use crate::cli::import;
 use crate::numbers::plural;
 use crate::policy::Site;
@@ -16,7 +16,7 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
         writeln!(out, "{}\n", checked.counts.notes_summary())?;
     }
     for site in super::policies::valid_sites(&checked.loaded) {
-        let report = SiteReport::new(site, &checked.origins);
+        let report = SiteSummary::new(site, &checked.origins);
         writeln!(out, "{}", SiteText { site, report })?;
     }
     writeln!(out, "{}", Summary { checked })
@@ -56,7 +56,7 @@ impl Summary<'_> {
 #[template(path = "check_site.txt")]
 struct SiteText<'a> {
     site: &'a Site,
-    report: SiteReport<'a>,
+    report: SiteSummary<'a>,
 }
 
 impl SiteText<'_> {

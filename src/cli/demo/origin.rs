@@ -1,6 +1,6 @@
-//! The web server behind the command `demo`, which serves the built-in sample site: HTTP/1.1 with
-//! keep-alive, GET and HEAD, on a free port of this machine. The server treats all clients alike,
-//! so if crawlers and visitors get different responses, crawlgate made the difference.
+//! The origin of the command `demo`: a small HTTP/1.1 web server that serves the built-in sample
+//! site on a free port of this machine. It treats all clients alike. So if crawlers and visitors
+//! get different responses in the demo, crawlgate made the difference.
 
 use super::site::{self, SiteFile};
 use crate::threads::spawn;

@@ -7,7 +7,7 @@ use crate::origin::robots::{
     FetchFailure, FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect,
     truncate_body,
 };
-use crate::origin::{FetchedRobots, fetch_robots};
+use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::robots::RobotsFile;
 use crate::settings::{OriginServerAddress, OriginSettings};
 use std::fmt;
@@ -16,10 +16,10 @@ use std::thread;
 
 /// What all places answered: the first host over https, over http and from the origin, then the
 /// other hosts.
-pub struct RobotsComparison(Vec<RobotsCopy>);
+pub struct RobotsComparison(Vec<HostRobotsAnswer>);
 
 /// The answer of one place.
-struct RobotsCopy {
+struct HostRobotsAnswer {
     host: String,
     url: String,
     is_origin: bool,
@@ -45,13 +45,13 @@ impl RobotsComparison {
             let other = other_host(host);
             hosts.push(other);
         }
-        let mut copies: Vec<RobotsCopy> = thread::scope(|scope| {
+        let mut copies: Vec<HostRobotsAnswer> = thread::scope(|scope| {
             let mut running = Vec::new();
             for host in hosts.iter() {
                 for scheme in ["https", "http"] {
-                    running.push(scope.spawn(move || RobotsCopy::from_host(scheme, host)));
+                    running.push(scope.spawn(move || HostRobotsAnswer::from_host(scheme, host)));
                 }
-                running.push(scope.spawn(move || RobotsCopy::from_origin(host, origin)));
+                running.push(scope.spawn(move || HostRobotsAnswer::from_origin(host, origin)));
             }
             running
                 .into_iter()
@@ -96,21 +96,21 @@ pub fn other_host(host: &str) -> String {
     without.unwrap_or_else(|| format!("www.{host}"))
 }
 
-impl RobotsCopy {
-    fn from_host(scheme: &str, host: &str) -> RobotsCopy {
+impl HostRobotsAnswer {
+    fn from_host(scheme: &str, host: &str) -> HostRobotsAnswer {
         let url = format!("{scheme}://{host}/robots.txt");
         let answer = match fetch_robots(&url) {
-            Ok(FetchedRobots::File { bytes, .. }) => RobotsAnswer::from_body(bytes, false),
-            Ok(FetchedRobots::Unavailable(status)) => {
+            Ok(RobotsFetchOutcome::File { bytes, .. }) => RobotsAnswer::from_body(bytes, false),
+            Ok(RobotsFetchOutcome::Unavailable(status)) => {
                 RobotsAnswer::NoRules(format!("no file ({status})"))
             }
-            Ok(FetchedRobots::Unreachable(status)) => RobotsAnswer::Failed(status),
+            Ok(RobotsFetchOutcome::Unreachable(status)) => RobotsAnswer::Failed(status),
             Err(_) if (host, 443).to_socket_addrs().is_err() => {
                 RobotsAnswer::Unanswered("the name has no address in DNS".into())
             }
             Err(error) => RobotsAnswer::Unanswered(error.reason),
         };
-        RobotsCopy {
+        HostRobotsAnswer {
             host: host.to_owned(),
             url,
             is_origin: false,
@@ -118,7 +118,7 @@ impl RobotsCopy {
         }
     }
 
-    fn from_origin(host: &str, origin: &OriginServerAddress) -> RobotsCopy {
+    fn from_origin(host: &str, origin: &OriginServerAddress) -> HostRobotsAnswer {
         let target = OriginTarget {
             host: host.to_owned(),
             origin: OriginSettings::with_servers([origin.clone()]),
@@ -142,7 +142,7 @@ impl RobotsCopy {
             FetchResult::Unreachable(failure) => RobotsAnswer::Unanswered(failure.to_string()),
             FetchResult::Unchanged => RobotsAnswer::Unanswered("304 without a file".into()),
         };
-        RobotsCopy {
+        HostRobotsAnswer {
             host: host.to_owned(),
             url: format!("{} for {host}", origin.url()),
             is_origin: true,
@@ -177,7 +177,7 @@ impl fmt::Display for RobotsComparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "robots.txt now:")?;
         let width = self.0.iter().map(|copy| copy.url.len()).max().unwrap_or(0);
-        for RobotsCopy { url, answer, .. } in &self.0 {
+        for HostRobotsAnswer { url, answer, .. } in &self.0 {
             let text = match answer {
                 RobotsAnswer::File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
                 RobotsAnswer::NoRules(why) => why.clone(),

@@ -56,7 +56,7 @@ impl Preset {
 
 /// Where the rules of a policy come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum PolicySource {
+pub enum DraftSource {
     RobotsTxt,
     /// No place has rules.
     NoRules,
@@ -82,7 +82,7 @@ pub struct PolicyDraftInputs<'a> {
 /// The policy as YAML.
 pub struct DraftedPolicy {
     pub text: String,
-    pub source: PolicySource,
+    pub source: DraftSource,
     /// Whether the robots.txt keeps Googlebot off the whole site.
     pub closes_site: bool,
     pub notes: Vec<(usize, ImportNote)>,
@@ -94,12 +94,12 @@ impl PolicyDraftInputs<'_> {
         let before = RobotsFile::parse(self.before.unwrap_or_default());
         let has_rules = self.before.is_some_and(|before| !before.is_empty());
         let source = match self.preset {
-            Some(Preset::Staging) => PolicySource::Preset,
-            Some(_) if has_rules || self.before.is_none() => PolicySource::PresetAndOrigin,
-            Some(_) => PolicySource::Preset,
-            None if self.before.is_none() => PolicySource::Origin,
-            None if has_rules => PolicySource::RobotsTxt,
-            None => PolicySource::NoRules,
+            Some(Preset::Staging) => DraftSource::Preset,
+            Some(_) if has_rules || self.before.is_none() => DraftSource::PresetAndOrigin,
+            Some(_) => DraftSource::Preset,
+            None if self.before.is_none() => DraftSource::Origin,
+            None if has_rules => DraftSource::RobotsTxt,
+            None => DraftSource::NoRules,
         };
         let ImportedPolicy { text, mut notes } = match self.preset {
             Some(preset) => ImportedPolicy {
@@ -174,9 +174,9 @@ impl PolicyDraftInputs<'_> {
 
     /// Adds the hosts with the one that may be missing, whether the origin's rules are merged, and
     /// `previous`.
-    fn add_fields(&self, text: &str, source: PolicySource) -> String {
+    fn add_fields(&self, text: &str, source: DraftSource) -> String {
         let origin = match source {
-            PolicySource::PresetAndOrigin | PolicySource::Origin => "merge",
+            DraftSource::PresetAndOrigin | DraftSource::Origin => "merge",
             _ => "replace",
         };
         let before = self.before_name;
@@ -201,7 +201,7 @@ impl PolicyDraftInputs<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PolicyDraftInputs, PolicySource, Preset};
+    use super::{DraftSource, PolicyDraftInputs, Preset};
     use crate::crawlers::Registry;
     use crate::policy::IncludedFiles;
     use crate::policy::model::{EnforcementMode, PreviousRobots};
@@ -229,7 +229,7 @@ mod tests {
     }
 
     /// The source of a draft for two hosts, after a check of the policy with the origin's file.
-    fn checked_source(preset: Option<Preset>, before: Option<&[u8]>) -> PolicySource {
+    fn checked_source(preset: Option<Preset>, before: Option<&[u8]>) -> DraftSource {
         let hosts = ["shop.example".to_owned(), "www.shop.example".to_owned()];
         let is_unchanged = before.is_some();
         let draft = PolicyDraftInputs {
@@ -292,11 +292,11 @@ mod tests {
             let sources = [None, Some(&b""[..]), Some(BEFORE)]
                 .map(|before| checked_source(Some(*preset), before));
             let expected = match preset {
-                Preset::Staging => [PolicySource::Preset; 3],
+                Preset::Staging => [DraftSource::Preset; 3],
                 _ => [
-                    PolicySource::PresetAndOrigin,
-                    PolicySource::Preset,
-                    PolicySource::PresetAndOrigin,
+                    DraftSource::PresetAndOrigin,
+                    DraftSource::Preset,
+                    DraftSource::PresetAndOrigin,
                 ],
             };
             assert_eq!(sources, expected, "{preset:?}");
@@ -332,12 +332,12 @@ mod tests {
     #[test]
     fn robots_txt_becomes_a_policy_that_observes() {
         for (before, expected) in [
-            (None, PolicySource::Origin),
-            (Some(&b""[..]), PolicySource::NoRules),
-            (Some(BEFORE), PolicySource::RobotsTxt),
+            (None, DraftSource::Origin),
+            (Some(&b""[..]), DraftSource::NoRules),
+            (Some(BEFORE), DraftSource::RobotsTxt),
             (
                 Some(b"User-agent: *\nDisallow: /\n"),
-                PolicySource::RobotsTxt,
+                DraftSource::RobotsTxt,
             ),
         ] {
             assert_eq!(checked_source(None, before), expected);

@@ -3,11 +3,10 @@
 //! [`RobotsComparison`] fetches the robots.txt that crawlers get now, and
 //! [`PolicyDraftInputs::render`] makes the policy.
 //!
-//! Crawlers may use an earlier robots.txt from their caches for a day. The policy's field
-//! `previous` names the file that `init` wrote with the earlier robots.txt, so that crawlgate knows
-//! which rules these crawlers follow. `init` writes the field only if all hosts serve the same
-//! file, and the owner confirms that the file has been the same for a day. Otherwise crawlers may
-//! have cached another file, and `init` writes the field as a comment.
+//! Crawlers may use a cached copy of the former robots.txt for a day. The policy's field `previous`
+//! names the copy that `init` wrote, so that crawlgate knows which rules these crawlers follow. If
+//! hosts of the site serve different files, or the owner does not confirm that the file is at least
+//! a day old, crawlers may have cached another file. Then `init` writes the field as a comment.
 
 mod answers;
 mod comparison;
@@ -22,7 +21,7 @@ use crate::printable::printable_path;
 use crate::settings::{OriginServerAddress, parse_listen_address};
 use askama::Template;
 use comparison::RobotsComparison;
-use draft::{PolicyDraftInputs, PolicySource, Preset};
+use draft::{DraftSource, PolicyDraftInputs, Preset};
 use new_file_paths::NewFilePaths;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -100,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let policy = draft.render();
     let origin_value = yaml_scalar(&origin.url());
-    let settings = SettingsText {
+    let settings = SettingsYaml {
         listen: arguments.listen,
         origin: &origin_value,
     };
@@ -152,7 +151,7 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The text of crawlgate.yaml.
 #[derive(Template)]
 #[template(path = "init_settings.txt")]
-struct SettingsText<'a> {
+struct SettingsYaml<'a> {
     listen: SocketAddr,
     /// As YAML.
     origin: &'a str,
@@ -171,7 +170,7 @@ struct Summary<'a> {
     policy: String,
     before: String,
     settings: String,
-    source: PolicySource,
+    source: DraftSource,
     has_before: bool,
     /// Whether the robots.txt keeps Googlebot off the site.
     closes_site: bool,

@@ -4,11 +4,11 @@
 mod tested_agent;
 mod url_verdict;
 
-use super::{Failure, Result, file_failure, findings_unless, print_result};
+use super::{Failure, Result, file_failure, findings_failure_unless, print_result};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
-use crate::origin::{FetchedRobots, fetch_robots};
+use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match fetch_source(source)? {
-        FetchedRobots::File { bytes, location } => {
+        RobotsFetchOutcome::File { bytes, location } => {
             let file = RobotsFile::parse(bytes);
             warn_unless_robots_txt(&location, &file);
             (location, file)
@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result {
         }
         out.flush()?;
     }
-    findings_unless(answers.iter().all(|answer| answer.allowed))
+    findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
 
 /// Prints what is probably meant by tokens that no crawler looks for.
@@ -192,12 +192,14 @@ fn print_status_verdicts(
     arguments: &Arguments,
     tested_agent: &[TestedAgent<'_>],
     source: &str,
-    fetched: &FetchedRobots,
+    fetched: &RobotsFetchOutcome,
 ) -> Result {
-    let (FetchedRobots::Unavailable(status) | FetchedRobots::Unreachable(status)) = fetched else {
+    let (RobotsFetchOutcome::Unavailable(status) | RobotsFetchOutcome::Unreachable(status)) =
+        fetched
+    else {
         return Ok(());
     };
-    let allowed = matches!(fetched, FetchedRobots::Unavailable(_));
+    let allowed = matches!(fetched, RobotsFetchOutcome::Unavailable(_));
     let mut answers = Vec::new();
     for tested_agent in tested_agent {
         let dialect = arguments.dialect_for(tested_agent);
@@ -227,7 +229,7 @@ fn print_status_verdicts(
         );
     }
     print_result(arguments.json, &answers, text)?;
-    findings_unless(answers.iter().all(|answer| answer.allowed))
+    findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
 
 /// Fails for a robots.txt that is a link out of its directory: anybody may propose one.
@@ -250,14 +252,18 @@ pub fn read_robots_txt(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
 }
 
 /// Fails if `source` gave only a status. `purpose` is a verb for that message.
-fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
+fn require_file(
+    fetched: RobotsFetchOutcome,
+    source: &str,
+    purpose: &str,
+) -> Result<DatedRobotsTxt> {
     match fetched {
-        FetchedRobots::File { bytes, location } => Ok(DatedRobotsTxt {
+        RobotsFetchOutcome::File { bytes, location } => Ok(DatedRobotsTxt {
             name: location,
             bytes,
             since: None,
         }),
-        FetchedRobots::Unavailable(status) | FetchedRobots::Unreachable(status) => {
+        RobotsFetchOutcome::Unavailable(status) | RobotsFetchOutcome::Unreachable(status) => {
             fail!(
                 Runtime,
                 "{source} answered {status}, so there is no file to {purpose}"
@@ -270,7 +276,7 @@ fn require_file(fetched: FetchedRobots, source: &str, purpose: &str) -> Result<D
 /// 2.3.1.3). Warns about a file that is not a robots.txt.
 pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     let mut file = match fetch_source(source)? {
-        FetchedRobots::Unavailable(_) => DatedRobotsTxt {
+        RobotsFetchOutcome::Unavailable(_) => DatedRobotsTxt {
             name: source.to_owned(),
             bytes: Vec::new(),
             since: None,
@@ -301,7 +307,7 @@ fn warn_unless_robots_txt(name: &str, file: &RobotsFile) -> bool {
 }
 
 /// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.
-fn fetch_source(source: &str) -> Result<FetchedRobots> {
+fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
     if strip_http_scheme(source).is_some() {
         return Ok(fetch_robots(source)?);
     }
@@ -311,7 +317,7 @@ fn fetch_source(source: &str) -> Result<FetchedRobots> {
     } else {
         (source, read_argument(source.as_ref(), MAX_FILE_BYTES))
     };
-    Ok(FetchedRobots::File {
+    Ok(RobotsFetchOutcome::File {
         location: printable(name.as_bytes()),
         bytes: bytes.map_err(file_failure("read", name.as_ref()))?,
     })

@@ -4,7 +4,7 @@
 
 use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
-use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile};
+use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, escape_url};
 use askama::Template;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -51,7 +51,7 @@ struct OtherVerdict {
 
 impl<'a> UrlVerdict<'a> {
     /// The verdict of a file in `dialect`. `readings` has the file in both dialects. `differs` is set
-    /// only for another verdict, not for another line.
+    /// only for another verdict, not for another line. The URL is judged as the crawler would send it.
     pub fn from_file(
         file: &RobotsFile,
         readings: &[(Dialect, DialectRules); 2],
@@ -60,10 +60,11 @@ impl<'a> UrlVerdict<'a> {
         url: &'a str,
     ) -> UrlVerdict<'a> {
         let mut verdict = UrlVerdict::from_status(tested_agent, url, dialect, true);
+        let sent = escape_url(url);
         for (other, reading) in readings {
             let followed = tested_agent.followed_token(reading);
             let (allowed, line) = followed.map_or((true, None), |(token, _)| {
-                let found = reading.verdict(token.as_bytes(), url.as_bytes());
+                let found = reading.verdict(token.as_bytes(), sent.as_bytes());
                 (found.allowed, found.line)
             });
             if *other != dialect {

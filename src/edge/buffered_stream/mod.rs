@@ -1,8 +1,9 @@
 //! [`BufferedStream`]: a network stream with two buffers. Bytes in the read buffer can be inspected
 //! before they are consumed. The write buffer sends a message head and its body in one system call.
 //!
-//! Pingora's own stream has buffers only when Pingora itself listens, and they take 64 KiB of every
-//! idle connection (Pingora 0.9.1). The buffers here take memory only while they contain something.
+//! Pingora's own stream has buffers only when Pingora itself listens. Pingora's buffers take 64 KiB
+//! for every idle connection (Pingora 0.9.1). The buffers of [`BufferedStream`] take memory only
+//! while they contain something.
 
 use super::pooled_buffer::PooledBuffer;
 use std::io::{self, IoSlice};

@@ -5,7 +5,7 @@
 
 use super::body_decoder::{BodyDecoder, MalformedBody};
 use super::buffered_stream::BufferedStream;
-use super::slow_client::SlowClientTimer;
+use super::slow_client::PlaceReleaseTimer;
 use super::timer::{StallTimer, Timer};
 use super::transport::BoxedTransport;
 use crate::requests::{BodyFraming, ClientConnection};
@@ -70,11 +70,11 @@ pub struct ClientStream {
     pub timer: Timer,
     stall: StallTimer,
     /// For the request that Pingora forwards.
-    slow_client: SlowClientTimer,
+    slow_client: PlaceReleaseTimer,
 }
 
 impl ClientStream {
-    /// Pingora may read everything until [`ClientStream::expose_request`] is called. A client that
+    /// Pingora may read everything until [`ClientStream::let_pingora_read_request`] is called. A client that
     /// takes nothing for `stall` is given up.
     pub fn new(
         transport: BoxedTransport,
@@ -92,7 +92,7 @@ impl ClientStream {
             deadline: Instant::now(),
             timer: Timer::default(),
             stall: StallTimer::new(stall),
-            slow_client: SlowClientTimer::default(),
+            slow_client: PlaceReleaseTimer::default(),
         }
     }
 
@@ -161,12 +161,12 @@ impl ClientStream {
 
     /// Lets Pingora read one request: this head, which is put back into the read buffer, and a body
     /// with this framing. Resets the timer of slow clients.
-    pub fn expose_request(&mut self, head: Vec<u8>, body: BodyFraming) {
+    pub fn let_pingora_read_request(&mut self, head: Vec<u8>, body: BodyFraming) {
         self.read_limit = Head {
             left: head.len(),
             body,
         };
-        self.slow_client = SlowClientTimer::default();
+        self.slow_client = PlaceReleaseTimer::default();
         self.stream.put_back(head);
     }
 
@@ -217,7 +217,7 @@ impl ClientStream {
     /// Writes the write buffer. Fails, and marks the client as given up, if it stalls.
     pub fn poll_write_buffer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_write_buffer(context);
-        self.check_stall(polled, context)
+        self.fail_if_client_stalled(polled, context)
     }
 
     /// Reads further requests into the read buffer while one is answered, up to `MAX_READ_AHEAD`.
@@ -260,7 +260,11 @@ impl ClientStream {
     /// Measures how long the request that Pingora forwards waits for its client: `polled` is the
     /// result of a read or write, and pending is a wait. Fails if the client is too slow and the
     /// request may not go on without its place at the origin.
-    fn watch_pace<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> io::Result<()> {
+    fn measure_client_wait<T>(
+        &mut self,
+        polled: &Poll<T>,
+        context: &mut Context<'_>,
+    ) -> io::Result<()> {
         if polled.is_ready() {
             self.slow_client.end_wait();
             return Ok(());
@@ -283,7 +287,7 @@ impl ClientStream {
 
     /// Returns `polled`, the result of a write to the client. If the client stalls, marks it as
     /// given up and fails with `TimedOut`.
-    fn check_stall<T>(
+    fn fail_if_client_stalled<T>(
         &mut self,
         polled: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -321,7 +325,7 @@ impl AsyncRead for ClientStream {
             Body(_) if is_over => this.poll_client_left(context),
             Body(_) => {
                 let polled = this.poll_body(context, buffer);
-                this.watch_pace(&polled, context)?;
+                this.measure_client_wait(&polled, context)?;
                 polled
             }
         }
@@ -338,21 +342,21 @@ impl AsyncWrite for ClientStream {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.watch_pace(&polled, context)?;
-        this.check_stall(polled, context)
+        this.measure_client_wait(&polled, context)?;
+        this.fail_if_client_stalled(polled, context)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_flush(context);
-        this.watch_pace(&polled, context)?;
-        this.check_stall(polled, context)
+        this.measure_client_wait(&polled, context)?;
+        this.fail_if_client_stalled(polled, context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.check_stall(polled, context)
+        this.fail_if_client_stalled(polled, context)
     }
 }
 

@@ -31,7 +31,7 @@ async fn pair(stall: Duration) -> (TcpStream, ClientStream) {
 async fn read(body: BodyFraming, wire: &[u8]) -> (Vec<u8>, ClientStream, TcpStream) {
     let (mut client, mut connection) = pair(STALL).await;
     client.write_all(wire).await.expect("written");
-    connection.expose_request(b"head".to_vec(), body);
+    connection.let_pingora_read_request(b"head".to_vec(), body);
     let mut bytes = vec![0; 64];
     let mut read = Vec::new();
     while !connection.is_request_over() {
@@ -95,7 +95,7 @@ async fn everything_passes_after_a_switch_of_protocols() {
 async fn malformed_chunk_is_an_error() {
     let (mut client, mut connection) = pair(STALL).await;
     client.write_all(b"5 \r\nhello").await.expect("written");
-    connection.expose_request(Vec::new(), BodyFraming::Chunked);
+    connection.let_pingora_read_request(Vec::new(), BodyFraming::Chunked);
     let mut bytes = Vec::new();
     let read = async {
         while connection.read_buf(&mut bytes).await? == 0 {}

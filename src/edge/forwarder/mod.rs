@@ -1,15 +1,15 @@
 //! The forwarder sends requests to origins over HTTP/1.1, at less cost than Pingora's proxy. It can
-//! send most requests; Pingora's proxy sends the others. For HTTP/1 requests, [`fits_forwarder`]
-//! decides which of the two sends a request; for HTTP/2 requests, `http2::session::requests` does.
+//! send most requests; Pingora's proxy sends the others. [`can_be_forwarded_directly`] chooses
+//! between the two for an HTTP/1 request, and `http2::session::requests` for an HTTP/2 request.
 //!
 //! [`Forwarder`] has the connections to origins. A [`RoundTrip`] sends an [`OriginRequest`] and
 //! passes the response on to a [`ClientSide`], which HTTP/1.1 and HTTP/2 implement.
 //!
 //! A round trip gets a connection to a server, then the head of the response, then its body. If it
 //! fails before the first byte of a response, the request may be sent once more; the module
-//! `upstreams` decides that. If the request fails before the client has got the head of a response,
-//! the client gets an error from crawlgate. After that, a failure ends the client's connection or
-//! stream.
+//! `upstreams` decides that. If the request fails for good, and the client has no response head
+//! yet, the client gets an error response from crawlgate. If the client already has the head, the
+//! failure ends the client's connection or stream.
 
 mod client_side;
 mod field_lines;
@@ -25,7 +25,7 @@ mod trailers;
 pub use client_side::{BodyError, ClientSide};
 pub use field_lines::FieldLines;
 pub use origin_io::poll_read;
-pub use origin_request::{OriginRequest, fits_forwarder, write_request_head};
+pub use origin_request::{OriginRequest, can_be_forwarded_directly, write_request_head};
 pub use request_buffer::{FORWARDER_UPLOAD_BYTES, RequestBuffer, write_chunk};
 #[cfg(feature = "internals")]
 pub use response_head::parse_response_head;

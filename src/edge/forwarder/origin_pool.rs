@@ -63,7 +63,7 @@ impl OriginPool {
                 let index = list.iter().rposition(|idle| idle.key == key)?;
                 list.remove(index)
             };
-            if check_silent(&mut idle.stream) {
+            if has_nothing_to_read(&mut idle.stream) {
                 return Some(idle.stream);
             }
         }
@@ -106,7 +106,7 @@ impl OriginPool {
             let mut closed = Vec::new();
             let mut list = lock(list);
             for mut idle in std::mem::take(&mut *list) {
-                if now < idle.expires_at && check_silent(&mut idle.stream) {
+                if now < idle.expires_at && has_nothing_to_read(&mut idle.stream) {
                     list.push(idle);
                 } else {
                     closed.push(idle);
@@ -128,7 +128,7 @@ async fn sweep(pool: Weak<OriginPool>) {
 }
 
 /// Tries to read a byte. Returns whether nothing can be read now: no byte, no end, no error.
-fn check_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+fn has_nothing_to_read(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut byte = [0];
     let mut context = Context::from_waker(Waker::noop());
     Pin::new(stream)
@@ -159,7 +159,7 @@ mod tests {
         }
         let mut taken = pool.take(1).unwrap();
         taken.write_all(b"x").await.unwrap();
-        assert!(!check_silent(&mut ends[2]) && check_silent(&mut ends[0]));
+        assert!(!has_nothing_to_read(&mut ends[2]) && has_nothing_to_read(&mut ends[0]));
         assert!(pool.take(1).is_some() && pool.take(1).is_none() && pool.take(2).is_some());
     }
 
@@ -185,7 +185,7 @@ mod tests {
             ends.push(other);
         }
         assert!(pool.take(1).is_none() && pool.take(2).is_some() && pool.take(3).is_some());
-        assert!(!check_silent(&mut ends[0]), "it was closed");
+        assert!(!has_nothing_to_read(&mut ends[0]), "it was closed");
     }
 
     #[tokio::test]

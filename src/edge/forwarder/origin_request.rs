@@ -1,8 +1,9 @@
-//! [`OriginRequest`]: an HTTP request as the forwarder sends it to the origin. [`fits_forwarder`]
-//! says which HTTP/1 requests the forwarder can send; Pingora's proxy sends the others.
+//! [`OriginRequest`]: an HTTP request as the forwarder sends it to the origin.
+//! [`can_be_forwarded_directly`] says which HTTP/1 requests the forwarder can send; Pingora's proxy
+//! sends the others.
 
 use super::field_lines::FieldLines;
-use crate::edge::http1_head::{Http1Request, target_for_origin};
+use crate::edge::http1_head::{Http1RequestHead, target_for_origin};
 use crate::edge::pooled_buffer::PooledBuffer;
 use crate::forwarding::{EditableHead, is_hop_by_hop};
 use crate::requests::{BodyFraming, HeadWriter, Ticket};
@@ -25,7 +26,7 @@ pub struct OriginRequest {
 
 /// Whether the forwarder can send an HTTP/1 request: it is HTTP/1.1, its target is a path, its
 /// fields are simple, it expects a 100 only if it has a body, and the site rewrites no pages.
-pub fn fits_forwarder(request: &Http1Request<'_, '_>, ticket: &Ticket) -> bool {
+pub fn can_be_forwarded_directly(request: &Http1RequestHead<'_, '_>, ticket: &Ticket) -> bool {
     request.has_simple_fields
         && (!request.expects_continue || request.framing != BodyFraming::None)
         && request.fields.target.starts_with(b"/")
@@ -36,7 +37,7 @@ pub fn fits_forwarder(request: &Http1Request<'_, '_>, ticket: &Ticket) -> bool {
 impl OriginRequest {
     /// From an HTTP/1.1 request. `host` replaces the client's Host.
     pub fn new(
-        request: &Http1Request<'_, '_>,
+        request: &Http1RequestHead<'_, '_>,
         head_writer: &HeadWriter<'_>,
         host: Option<&str>,
     ) -> OriginRequest {
@@ -63,7 +64,7 @@ impl OriginRequest {
     ) -> OriginRequest {
         let is_chunked = body == BodyFraming::Chunked;
         let mut lines = FieldLines::default();
-        lines.extend(fields.filter(|(name, _)| !ends_at_proxy(name)));
+        lines.extend(fields.filter(|(name, _)| !is_hop_by_hop_or_proxy_field(name)));
         head_writer.write_request(&mut lines, host);
         if is_chunked {
             lines.add("Transfer-Encoding", b"chunked");
@@ -99,7 +100,7 @@ pub fn write_request_head(
 }
 
 /// Whether a field of a request is not passed on: it is hop-by-hop or for proxies.
-fn ends_at_proxy(name: &str) -> bool {
+fn is_hop_by_hop_or_proxy_field(name: &str) -> bool {
     match name.len() {
         18 => name.eq_ignore_ascii_case("proxy-authenticate"),
         19 => name.eq_ignore_ascii_case("proxy-authorization"),

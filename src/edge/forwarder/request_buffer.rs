@@ -1,6 +1,6 @@
 //! [`RequestBuffer`]: the bytes of an HTTP request that wait to be written to the connection to the
-//! origin. The buffer frames the body in chunks where necessary. While too many bytes wait, it
-//! takes no more of the body.
+//! origin. The buffer frames the body in chunks where necessary. While too many bytes wait, the
+//! buffer takes no more of the body.
 
 use super::trailers::may_be_trailer;
 use crate::edge::pooled_buffer::PooledBuffer;

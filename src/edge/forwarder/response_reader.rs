@@ -1,5 +1,5 @@
 //! [`ResponseReader`] parses the response of an origin while its bytes arrive. It keeps the bytes
-//! that were not passed on to the client yet.
+//! until they are passed on to the client.
 
 use super::response_head::{self, InvalidResponse, ParsedResponse, ResponseFraming, ResponseHead};
 use crate::edge::body_decoder::{BodyDecoder, ChunkedDecoder, MalformedBody};

@@ -1,6 +1,6 @@
 //! [`read_trailers`] reads the trailers (fields after a chunked body) of an HTTP/1 message. It
-//! drops every field that a server could take for a header field. Otherwise a client could send
-//! fields in the trailers that contradict the head, and crawlgate judges only the head.
+//! drops every field that a server could take for a header field. crawlgate judges only the head of
+//! a request, so a client could otherwise contradict the head in the trailers.
 
 use crate::edge::body_decoder::{MAX_EXTRA_BYTES, MAX_TRAILERS, MalformedBody};
 use crate::heads::ForwardingFieldSet;

@@ -1,4 +1,4 @@
-//! [`Http1Client`]: the client's side of a forwarded request over HTTP/1.1 (it implements
+//! [`Http1ClientSide`]: the client's side of a forwarded request over HTTP/1.1 (it implements
 //! [`ClientSide`]). It reads the body of the request from the client, and writes the response with
 //! its framing (length or chunks).
 
@@ -89,7 +89,7 @@ fn check_not_eof(count: usize) -> io::Result<usize> {
 }
 
 /// A client of HTTP/1.1, during one request.
-pub struct Http1Client<'c> {
+pub struct Http1ClientSide<'c> {
     connection: &'c mut ClientStream,
     /// The head of the request as it came.
     head: &'c [u8],
@@ -102,14 +102,14 @@ pub struct Http1Client<'c> {
     keeps_alive: bool,
 }
 
-impl<'c> Http1Client<'c> {
+impl<'c> Http1ClientSide<'c> {
     pub fn new(
         connection: &'c mut ClientStream,
         head: &'c [u8],
         request: &OriginRequest,
         draining: &'c ShutdownWatch,
-    ) -> Http1Client<'c> {
-        Http1Client {
+    ) -> Http1ClientSide<'c> {
+        Http1ClientSide {
             connection,
             head,
             body: request.body.into(),
@@ -158,7 +158,7 @@ impl<'c> Http1Client<'c> {
     }
 }
 
-impl ClientSide for Http1Client<'_> {
+impl ClientSide for Http1ClientSide<'_> {
     const SUPPORTS_TRAILERS: bool = false;
 
     fn connection(&self) -> requests::ConnectionFacts<'_> {

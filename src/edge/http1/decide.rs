@@ -3,8 +3,8 @@
 //! sends it to the origin.
 
 use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYTES};
-use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, fits_forwarder};
-use crate::edge::http1_head::{Http1Request, MAX_FIELDS, to_header_map};
+use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, can_be_forwarded_directly};
+use crate::edge::http1_head::{Http1RequestHead, MAX_FIELDS, to_header_map};
 use crate::requests::{
     BodyFraming, ConnectionFacts, HeadError, NextStep, OutgoingAnswer, ReceivedRequest,
     RequestHead, Ticket, head_reservation,
@@ -51,7 +51,7 @@ fn try_decide(
     connection: &ConnectionFacts<'_>,
 ) -> Result<Handling, HeadError> {
     let mut line_memory = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-    let request = Http1Request::parse(head, &mut line_memory, edge.limits())?;
+    let request = Http1RequestHead::parse(head, &mut line_memory, edge.limits())?;
     let arrival = edge.requests.arrival_now();
     let may_have_more =
         request.framing != BodyFraming::None || request.expects_continue || request.wants_upgrade;
@@ -75,7 +75,7 @@ fn try_decide(
             let forwarder = edge
                 .forwarder
                 .as_ref()
-                .filter(|_| fits_forwarder(&request, &ticket));
+                .filter(|_| can_be_forwarded_directly(&request, &ticket));
             let (space, body) = if forwarder.is_some() {
                 (0, FORWARDER_UPLOAD_BYTES)
             } else {

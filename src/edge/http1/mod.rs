@@ -2,9 +2,9 @@
 //! answers the requests that need no origin, and passes the others to the forwarder or to Pingora's
 //! proxy. When a request that was passed on is done, [`serve`] gets the connection back.
 //!
-//! A connection is idle, or receives a request's head, or handles a request. After the request it
-//! is idle again, or it ends. When crawlgate stops, an idle connection ends at once. A connection
-//! that is not idle ends after its request.
+//! A connection is idle, or receives a request's head, or handles a request. After the request, the
+//! connection is idle again, or ends. When crawlgate stops, an idle connection ends at once. A
+//! connection that is not idle ends after its request.
 
 mod client;
 mod decide;
@@ -20,7 +20,7 @@ use super::stop_signals::StopSignals;
 use crate::answers::Answer;
 use crate::requests::{BodyFraming, HeadError, HttpsRedirect, OutgoingAnswer, Ticket};
 use crate::settings::Limits;
-use client::Http1Client;
+use client::Http1ClientSide;
 use decide::{Handling, decide};
 use http::HeaderMap;
 use pingora_core::protocols::http::ServerSession;
@@ -145,7 +145,7 @@ async fn serve_request(
             )
             .await?;
             request.expects_continue = expects_continue;
-            let mut client = Http1Client::new(&mut connection, &head, &request, draining);
+            let mut client = Http1ClientSide::new(&mut connection, &head, &request, draining);
             // Boxed: otherwise each connection would have memory for it between its requests.
             let outcome = Box::pin(
                 RoundTrip::new(edge.forwarder.as_ref()?, &mut client, ticket, *request).run(),
@@ -172,7 +172,7 @@ async fn serve_request(
                 head.splice(begin..begin + ticket.target().len(), target);
             }
             connection.client.put_ticket(ticket);
-            connection.expose_request(head, body);
+            connection.let_pingora_read_request(head, body);
             forward_by_pingora(edge, connection, draining).await
         }
     }

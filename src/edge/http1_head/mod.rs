@@ -1,5 +1,5 @@
-//! [`Http1Request`]: the request line and header lines of an HTTP/1 request, parsed strictly. The
-//! origin reads the same head as crawlgate, and must not understand it differently. So every
+//! [`Http1RequestHead`]: the request line and header lines of an HTTP/1 request, parsed strictly.
+//! The origin reads the same head as crawlgate, and must not understand it differently. So every
 //! ambiguous head is rejected.
 
 use crate::answers::RequestToAnswer;
@@ -16,7 +16,7 @@ pub const MAX_FIELDS: usize = 256;
 
 /// The head of a request.
 #[derive(Clone, Debug)]
-pub struct Http1Request<'h, 'b> {
+pub struct Http1RequestHead<'h, 'b> {
     /// What judging and recording read. The method is a token; the target is in origin form,
     /// absolute form, or `*`.
     pub fields: HeadFields<'b>,
@@ -38,7 +38,7 @@ pub struct Http1Request<'h, 'b> {
     pub has_simple_fields: bool,
 }
 
-impl<'h, 'b> Http1Request<'h, 'b> {
+impl<'h, 'b> Http1RequestHead<'h, 'b> {
     /// Parses a whole head, which ends with its empty line. `line_memory` is for its field lines:
     /// more of them than fit, or than `limits.fields`, are `TooManyFields`.
     ///
@@ -48,7 +48,7 @@ impl<'h, 'b> Http1Request<'h, 'b> {
         head: &'b [u8],
         line_memory: &'h mut [MaybeUninit<Header<'b>>],
         limits: &Limits,
-    ) -> Result<Http1Request<'h, 'b>, HeadError> {
+    ) -> Result<Http1RequestHead<'h, 'b>, HeadError> {
         use HeadError::*;
 
         let line_end = memchr::memchr(b'\r', head).ok_or(RequestLine)?;
@@ -70,7 +70,7 @@ impl<'h, 'b> Http1Request<'h, 'b> {
             _ => return Err(Field),
         };
         let http = if is_http10 { "1.0" } else { "1.1" };
-        let mut request = Http1Request {
+        let mut request = Http1RequestHead {
             fields: HeadFields {
                 method,
                 target,
@@ -185,7 +185,7 @@ fn parse_request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), HeadError> {
     }
 }
 
-impl RequestHead for Http1Request<'_, '_> {
+impl RequestHead for Http1RequestHead<'_, '_> {
     fn fields(&self) -> HeadFields<'_> {
         self.fields
     }
@@ -209,7 +209,7 @@ fn answer_fields_of(fields: &[Header<'_>]) -> HeaderMap {
     to_header_map(
         fields
             .iter()
-            .filter(|field| RequestToAnswer::shapes_answer(field.name)),
+            .filter(|field| RequestToAnswer::may_affect_answer(field.name)),
     )
 }
 

@@ -7,7 +7,7 @@ use super::*;
 fn parse(line: &str, fields: &str) -> Result<(Vec<u8>, BodyFraming, bool), HeadError> {
     let head = format!("{line}\r\n{fields}\r\n");
     let mut line_memory = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-    Http1Request::parse(head.as_bytes(), &mut line_memory, &Limits::default()).map(|request| {
+    Http1RequestHead::parse(head.as_bytes(), &mut line_memory, &Limits::default()).map(|request| {
         (
             request.fields.host.to_vec(),
             request.framing,
@@ -346,7 +346,7 @@ fn ambiguous_framing_is_an_error() {
     for (length, is_error) in [(5, false), (6, true)] {
         let head = format!("POST / HTTP/1.1\r\n{HOST}Content-Length: {length}\r\n\r\n");
         let mut line_memory = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-        let error = Http1Request::parse(head.as_bytes(), &mut line_memory, &limits).err();
+        let error = Http1RequestHead::parse(head.as_bytes(), &mut line_memory, &limits).err();
         assert_eq!(error, is_error.then_some(HeadError::BodyTooLarge));
     }
     let chunked = format!("{HOST}Transfer-Encoding: chunked\r\n");

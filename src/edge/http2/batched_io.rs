@@ -26,7 +26,7 @@ const FLOOD_ALLOWANCE: u64 = 2 * 1024 * 1024;
 const PIECE_OVERHEAD: u64 = 32;
 
 /// What all handles share. Only the connection's task changes the counts.
-struct IoState {
+struct BatchedIoInner {
     batched: Mutex<BatchedConnection>,
     /// Bytes that the client sent.
     received: AtomicU64,
@@ -47,7 +47,7 @@ struct BatchedConnection {
 
 /// A handle to the connection, for the crate h2, the connection's task and its requests.
 #[derive(Clone)]
-pub struct BatchedIo(Arc<IoState>);
+pub struct BatchedIo(Arc<BatchedIoInner>);
 
 /// Adds to a count that only one task changes.
 fn add_to_count(count: &AtomicU64, bytes: u64) {
@@ -81,7 +81,7 @@ impl BatchedIo {
             waiters: Vec::new(),
             is_drained: false,
         });
-        BatchedIo(Arc::new(IoState {
+        BatchedIo(Arc::new(BatchedIoInner {
             batched,
             received: AtomicU64::new(0),
             progressed: AtomicU64::new(0),

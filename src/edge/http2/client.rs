@@ -1,4 +1,4 @@
-//! [`Http2Client`]: the client's side of a forwarded request over HTTP/2 (it implements
+//! [`Http2ClientSide`]: the client's side of a forwarded request over HTTP/2 (it implements
 //! [`ClientSide`]). HTTP/2 flow control makes the client send the request's body only as fast as
 //! the origin takes it. Likewise, crawlgate reads the response from the origin only as fast as the
 //! client takes it, one buffer at a time.
@@ -26,7 +26,7 @@ use std::task::{
 use tokio::time::Instant;
 
 /// A client of HTTP/2, during one request.
-pub struct Http2Client {
+pub struct Http2ClientSide {
     pub stream: RequestStream,
     client: Arc<ClientConnection>,
     fields: HeaderMap,
@@ -38,14 +38,14 @@ pub struct Http2Client {
     timer: Timer,
 }
 
-impl Http2Client {
+impl Http2ClientSide {
     pub fn new(
         stream: RequestStream,
         client: Arc<ClientConnection>,
         fields: HeaderMap,
         output: BatchedIo,
-    ) -> Http2Client {
-        Http2Client {
+    ) -> Http2ClientSide {
+        Http2ClientSide {
             stream,
             client,
             fields,
@@ -78,7 +78,7 @@ fn connection_reset(_: StreamClosed) -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
 
-impl ClientSide for Http2Client {
+impl ClientSide for Http2ClientSide {
     const SUPPORTS_TRAILERS: bool = true;
 
     fn connection(&self) -> ConnectionFacts<'_> {

@@ -5,11 +5,11 @@
 //! polled, it takes new requests, advances every request as far as possible, and then writes the
 //! output of all requests at once.
 //!
-//! When crawlgate stops, or after `limits.idle` without a request, it sends a GOAWAY; the
-//! connection ends after its last request. If a client sends far more bytes than its requests need,
-//! crawlgate ends the connection at once, and so all its requests. This rule does not apply to a
-//! proxy in `trusted_proxies`, because one client of that proxy could then end the requests of all
-//! its other clients. For a connection from such a proxy, only the memory is bounded.
+//! When crawlgate stops, or when no request was open for the time `limits.idle`, crawlgate sends a
+//! GOAWAY. The connection ends after its last request. If a client sends far more bytes than its
+//! requests need, crawlgate at once ends the connection and all its requests. A proxy in
+//! `trusted_proxies` is excepted, because one client of the proxy could otherwise end the requests
+//! of the proxy's other clients. For a connection from such a proxy, only the memory is bounded.
 
 mod batched_io;
 mod client;

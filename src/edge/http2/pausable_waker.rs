@@ -1,8 +1,8 @@
-//! [`PausableWaker`]: a task waker for the crate `h2` that can be paused. When the task of an
-//! HTTP/2 connection is polled, it advances its requests, and then writes their output. As soon as
-//! there is output, `h2` wakes the task to write it. That would poll the task once more, with
-//! nothing left to do. So the task pauses the waker meanwhile. A paused waker only remembers that
-//! it was woken, and [`PausableWaker::resume`] returns whether it was.
+//! [`PausableWaker`]: a task waker for the crate `h2` that can be paused. The task of an HTTP/2
+//! connection advances its requests, and then writes the output. `h2` wakes the task whenever there
+//! is output. That would poll the task once more, with nothing left to do, so the task pauses the
+//! waker while it works. A paused waker only remembers that it was woken, and
+//! [`PausableWaker::resume`] tells the task.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;

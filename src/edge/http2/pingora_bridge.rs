@@ -6,7 +6,7 @@
 use super::batched_io::BatchedIo;
 use super::head::{http1_fields, joined_cookies, request_target, response_head};
 use super::request_stream::{RequestStream, ResponseSender, StreamClosed};
-use super::session::{FinishedRequest, UnrecordedResponse};
+use super::session::{RequestOutcome, UnrecordedResponse};
 use crate::edge::client_stream::ClientStream;
 use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES};
 use crate::edge::forwarder::{
@@ -74,7 +74,7 @@ impl PingoraBridge {
         let mut bytes = Vec::with_capacity(1024);
         let method = head.method.as_str().as_bytes();
         write_request_head(method, request_target(head), &lines, &mut bytes);
-        pingora_end.expose_request(bytes, framing);
+        pingora_end.let_pingora_read_request(bytes, framing);
         PingoraBridge {
             pingora_end,
             local_end,
@@ -93,7 +93,7 @@ impl PingoraBridge {
         edge: &EdgeContext,
         stop: ShutdownWatch,
         mut stream: RequestStream,
-    ) -> FinishedRequest {
+    ) -> RequestOutcome {
         let client = self.pingora_end.client.clone();
         let session = ServerSession::new_http1(self.pingora_end);
         // The connection that Pingora returns is dropped: the next request has its own.
@@ -114,7 +114,7 @@ impl PingoraBridge {
         );
         let record = client.take_record();
         let Err(error) = relayed else {
-            return FinishedRequest::Sent(stream, record.map(UnrecordedResponse::Response));
+            return RequestOutcome::Sent(stream, record.map(UnrecordedResponse::Response));
         };
         tracing::debug!(%error, "a response over HTTP/2 broke off");
         if let Some(record) = record {
@@ -125,9 +125,9 @@ impl PingoraBridge {
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
         if was_reset {
-            FinishedRequest::Reset
+            RequestOutcome::Reset
         } else {
-            FinishedRequest::Sent(stream, None)
+            RequestOutcome::Sent(stream, None)
         }
     }
 }

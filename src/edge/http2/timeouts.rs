@@ -3,8 +3,8 @@
 //!
 //! After `limits.idle` without a request, crawlgate sends a GOAWAY. If the client does not close
 //! the connection, crawlgate sends a second GOAWAY, which names the last request, and soon
-//! afterwards closes the connection. While there is a request, crawlgate sends a PING every
-//! `limits.stall`, and the client has the same time for its answer.
+//! afterwards closes the connection. While a request is open, crawlgate sends a PING every
+//! `limits.stall`. The client must answer the PING within the same time.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
@@ -80,7 +80,7 @@ impl Http2Timeouts {
     }
 
     /// Whether a GOAWAY was sent.
-    pub fn is_ending(&self) -> bool {
+    pub fn has_sent_goaway(&self) -> bool {
         self.goaways_sent > 0
     }
 
@@ -92,7 +92,7 @@ impl Http2Timeouts {
 
     /// How long a wait is in the present state.
     fn wait_time(&self) -> Duration {
-        match (self.has_requests, self.is_ending()) {
+        match (self.has_requests, self.has_sent_goaway()) {
             (true, _) => self.stall,
             (false, true) => GOAWAY_GRACE,
             (false, false) => self.idle,
@@ -184,7 +184,7 @@ mod tests {
         );
         assert_eq!(began.elapsed().as_secs(), 60);
         timeouts.count_goaway();
-        assert!(timeouts.is_ending());
+        assert!(timeouts.has_sent_goaway());
         assert_eq!(
             poll_fn(|context| timeouts.poll(false, context)).await,
             DueStep::LastGoaway

@@ -121,7 +121,7 @@ pub struct LogState {
     pub id: String,
     /// How many processes have written it.
     pub run_count: u64,
-    /// The time of the last transaction.
+    /// The time of the last transaction, or of the last entry about a site.
     pub complete_until: String,
     /// How the last process ended; `None` while it runs, and after a crash.
     pub last_end: Option<RunEnd>,
@@ -186,7 +186,9 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>> {
-        self.query_first("SELECT id, runs, committed, clean FROM log", [], |row| {
+        // After a hand-over the former process adds entries, without the time.
+        let query = "SELECT id, runs, max(committed, coalesce((SELECT max(time) FROM chains WHERE site <> ''), '')), clean FROM log";
+        self.query_first(query, [], |row| {
             let (id, run_count, complete_until, end) = row.try_into()?;
             Ok(LogState {
                 id,

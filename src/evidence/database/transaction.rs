@@ -1,8 +1,8 @@
 //! [`WriteTransaction`]: one SQLite transaction that writes to the evidence log. It appends entries
 //! ([`NewEntry`]) to hash chains, in which each entry has the hash of the entry before it. It
-//! stores checkpoints (signed summaries of the log) with their timestamps, and changes of the key.
-//! It deletes old entries, and the personal values (such as addresses of clients) that an operator
-//! withdraws.
+//! stores checkpoints (signed summaries of the log) with their timestamps, and changes of the
+//! signing key. It deletes old entries, and the personal values (such as addresses of clients) that
+//! an operator withdraws.
 
 use super::{EvidenceDatabase, Result, RunEnd};
 use crate::evidence::{

@@ -8,7 +8,7 @@ mod chains;
 mod contents;
 
 use super::canonical::parse_canonical;
-use super::requests::{CaseHistory, RobotsFiles, add_log_findings};
+use super::requests::{CaseRobotsEvidence, RobotsFiles, add_log_findings};
 use super::{
     CHAIN_FILES, CaseFiles, CaseScope, EvidenceEntry, Hash, LogFindings, LogKeys, PersonalValues,
     VerifyKey, file_text, proofs,
@@ -48,7 +48,7 @@ pub fn examine_logs(logs: &[(&CaseFiles, &VerifyKey)]) -> Vec<LogFindings> {
         .iter_mut()
         .flat_map(|log| std::mem::take(&mut log.robots))
         .collect();
-    let all = CaseHistory::new(RobotsFiles::new(robots), &checked);
+    let all = CaseRobotsEvidence::new(RobotsFiles::new(robots), &checked);
     let mut findings = Vec::new();
     for (log, (files, _)) in checked.into_iter().zip(logs) {
         let mut found = log.findings;

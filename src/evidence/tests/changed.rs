@@ -141,6 +141,10 @@ fn entry_dated_back_before_a_checkpoint_is_detected() {
     last.time = format_time(time_at(39));
     last.previous = line_hash(&before.to_line());
     forger.put_last(&last);
+    let until = format_time(time_at(100));
+    log.database
+        .write(|writing| writing.set_complete_until(&until, None))
+        .expect("written");
     let far = CaseScope {
         to: time_at(100),
         ..sample_scope()

@@ -264,6 +264,62 @@ fn run_is_recorded_from_start_to_end() {
         findings.faults
     );
     assert!(finding_ids(&findings.unknown).contains(&"gap-stop"));
+    // The log did not exist when the span began.
+    assert!(findings.from > format_time(SystemTime::now() - Duration::from_secs(1_800)));
+}
+
+#[test]
+fn case_of_a_full_log_ends_where_entries_are_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let keep = Duration::from_secs(86_400);
+    let open = |size| {
+        let bounds = keep_settings(keep, size);
+        EvidenceRecorder::open(directory.path(), &bounds, AddressDetail::Full)
+    };
+    let visit = |evidence: &EvidenceRecorder| {
+        let now = SystemTime::now();
+        evidence.record("shop", "gptbot", now, || {
+            request_entry(STRICT_ROBOTS, "/private/x", now)
+        });
+    };
+    let export = |to: SystemTime| {
+        let mut log = open_existing(directory.path()).expect("the log");
+        let span = CaseScope {
+            from: to - Duration::from_secs(3_600),
+            to,
+            ..sample_scope()
+        };
+        let (_, findings) = export_case(&mut log, &span, SystemTime::now());
+        assert_eq!(findings.faults, Vec::<Finding>::new());
+        findings
+    };
+    let fine = open(1 << 30);
+    fine.record_publication("shop", published_entry(STRICT_ROBOTS));
+    visit(&fine);
+    fine.close();
+    let full = open(1);
+    std::thread::sleep(Duration::from_millis(10));
+    let lost_at = SystemTime::now();
+    visit(&full);
+    full.record_publication("shop", published_entry(LENIENT_ROBOTS));
+    wait_until(|| full.problem().is_some());
+    let until = SystemTime::now();
+    let before = export(until);
+    assert!(before.to < format_time(lost_at), "{}", before.to);
+    full.close();
+    open(1 << 30).close();
+    // The same span, now that the log has an entry about the missing ones.
+    let after = export(until);
+    let ids = finding_ids(&after.unknown);
+    assert_eq!(after.to, format_time(until));
+    assert!(
+        ids.contains(&"gap-not-written") && !ids.contains(&"gap-crash"),
+        "{ids:?}"
+    );
+    let gap = after.unknown.iter().find(|gap| gap.id == "gap-not-written");
+    let message = gap.map_or("", |gap| gap.message.as_str());
+    assert!(message.contains(": 1, because"), "{message}");
+    assert_eq!(export(SystemTime::now()).published.len(), 2);
 }
 
 #[test]

@@ -7,8 +7,8 @@
 //! This instance is in one of two states:
 //! - *outside*: the store may lack facts of this instance. The next turn writes all of them, and
 //!   moves the instance to *settled*. After a restart with another store, or after the machine
-//!   slept, the instance may not know what its peers served meanwhile. It then first waits some
-//!   seconds for a peer that was running all that time.
+//!   slept, the instance may have missed what its peers served. In this case it first waits some
+//!   seconds for a peer that was running all the time.
 //! - *settled*: each turn writes only new facts. If the store is replaced or loses facts, the
 //!   instance moves back to *outside*.
 

@@ -207,7 +207,7 @@ impl Exchange {
         }
         if !self.has_joined {
             self.log
-                .mark_unreported(self.before.unreported_since, now.to_timestamp());
+                .record_unreported_publications(self.before.unreported_since, now.to_timestamp());
         }
         if !self.has_joined || continuity == Lost {
             self.own.joined = self.clocks.now();
@@ -430,7 +430,7 @@ impl Exchange {
                     local.apply(Fact::set(self.clocks.to_own_exact(fact.at), read));
                 }
             }
-            AnyFact::Publication(_) | AnyFact::Tenure(_) if writer != self.own.run => {
+            AnyFact::Publication(_) | AnyFact::HostTenure(_) if writer != self.own.run => {
                 if let AnyFact::Publication(publication) = read
                     && let Some(version) = publication.published.version()
                     && !publication.span.is_empty()

@@ -1,8 +1,8 @@
 //! Writes the facts of one crawlgate instance (such as which crawler fetched which robots.txt) to
 //! the store that several instances share. Each turn of the [`Exchange`] writes the facts that wait
 //! in the outbox, a queue. [`Exchange::announce`] writes that a site will serve another robots.txt,
-//! before the site serves it. [`Exchange::leave`] writes the facts that still wait, and then that
-//! this instance stops.
+//! before the site serves it. [`Exchange::leave_store`] writes the facts that still wait. Then it
+//! writes that this instance stops.
 
 use super::turn::MAX_ENTRY_FACTS;
 use super::{Exchange, ExchangeTime};
@@ -82,7 +82,7 @@ impl Exchange {
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
             self.log
-                .mark_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
+                .record_unreported_publications(Some(Timestamp(now.0.saturating_sub(60))), now);
         }
         if self.outgoing.len() > MAX_OUTGOING {
             self.outgoing = MergedFacts::default();
@@ -118,7 +118,7 @@ impl Exchange {
         let member = self.own_member(read_position, Some(identity.clone()));
         let mut batch = StoreBatch::with_entry(member, facts, self.asks_peers);
         batch.forget = changes.forget;
-        self.add_expired(&mut batch, now);
+        self.prune_expired_facts(&mut batch, now);
         match self.write_batch(store, &identity, batch.clone()) {
             Ok(position) => {
                 self.reported_position = read_position;
@@ -151,7 +151,7 @@ impl Exchange {
     /// Once an hour, removes expired facts here and adds their deletion to the batch: events older
     /// than 32 days, peers that are long gone and their publications, publications that a later run
     /// reported again, and files that no instance published.
-    fn add_expired(&mut self, batch: &mut StoreBatch, now: ExchangeTime) {
+    fn prune_expired_facts(&mut self, batch: &mut StoreBatch, now: ExchangeTime) {
         if self
             .pruned_at
             .is_some_and(|last| now.monotonic.saturating_sub(last) < PRUNE_INTERVAL)
@@ -263,7 +263,7 @@ impl Exchange {
     ///
     /// # Errors
     /// The store did not accept it, or this instance is no member.
-    pub fn leave(
+    pub fn leave_store(
         &mut self,
         store: &mut dyn ExchangeStore,
         now: ExchangeTime,

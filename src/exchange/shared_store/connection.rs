@@ -3,7 +3,7 @@
 //! crawlgate cannot use: an old version, a node of a cluster, a replica, one that evicts keys, or
 //! one with keys of another program.
 
-use super::errors::{from_redis_error, replica_error, unusable};
+use super::errors::{from_redis_error, replica_error, unusable_store_error};
 use super::redis_connection::RedisConnection;
 use crate::exchange::{StoreDeadline, StoreError};
 use crate::settings::{StoreSettings, StoreUrl};
@@ -59,7 +59,7 @@ impl SharedStore {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        connection.begin_call();
+        connection.reset_answer_size_limit();
         let answer =
             ask(&mut connection).map_err(|error| from_redis_error(&error, &self.settings.url))?;
         self.connected = Some(connection);
@@ -84,7 +84,7 @@ fn check_server(
         .map_err(|error| from_redis_error(&error, url))?;
     let version = info_text(&info, "redis_version");
     if version_numbers(&version) < MIN_REDIS_VERSION {
-        return Err(unusable(
+        return Err(unusable_store_error(
             "too-old",
             format!(
                 "the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey"
@@ -92,7 +92,7 @@ fn check_server(
         ));
     }
     if info_text(&info, "redis_mode") == "cluster" || info_text(&info, "cluster_enabled") == "1" {
-        return Err(unusable(
+        return Err(unusable_store_error(
             "cluster",
             format!(
                 "the store at {url} is a node of a cluster; crawlgate does not use it. Name a single server, or an \
@@ -106,7 +106,7 @@ fn check_server(
     refuse_eviction(&info, url)?;
     let foreign = find_foreign_key(connection, &settings.prefix);
     if let Some(key) = foreign.map_err(|error| from_redis_error(&error, url))? {
-        return Err(unusable(
+        return Err(unusable_store_error(
             "foreign-key",
             format!(
                 "the key {key} in the store at {url} does not belong to crawlgate; crawlgate does not use the store. \

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The server is a replica of another one.
 pub fn replica_error(url: &StoreUrl) -> StoreError {
-    unusable(
+    unusable_store_error(
         "replica",
         format!(
             "the store at {url} is a replica and accepts no writes; crawlgate does not use it. Name the primary \
@@ -22,7 +22,7 @@ pub fn replica_error(url: &StoreUrl) -> StoreError {
 
 /// A file of the settings cannot be read.
 pub fn unreadable_file(path: &Path, reason: impl Display) -> StoreError {
-    unusable(
+    unusable_store_error(
         "unreadable-file",
         format!(
             "cannot read {} of \"store\": {reason}; crawlgate goes on without the store. Fix the file",
@@ -32,7 +32,7 @@ pub fn unreadable_file(path: &Path, reason: impl Display) -> StoreError {
 }
 
 /// A store that answered and cannot be used as it is.
-pub fn unusable(id: &'static str, message: String) -> StoreError {
+pub fn unusable_store_error(id: &'static str, message: String) -> StoreError {
     StoreError::Unusable(Finding::new(id, message))
 }
 
@@ -44,14 +44,16 @@ pub fn from_redis_error(error: &RedisError, url: &StoreUrl) -> StoreError {
         |detail| format!("{}: {detail}", error.category()),
     );
     match (error.kind(), error.code()) {
-        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => unusable(
-            "wrong-password",
-            format!(
-                "the store at {url} rejects the user or the password ({reason}); crawlgate does not use it. Fix \
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
+            unusable_store_error(
+                "wrong-password",
+                format!(
+                    "the store at {url} rejects the user or the password ({reason}); crawlgate does not use it. Fix \
                  \"store\" in crawlgate.yaml, or the user in the store"
-            ),
-        ),
-        (ErrorKind::Server(ServerErrorKind::NoPerm), _) => unusable(
+                ),
+            )
+        }
+        (ErrorKind::Server(ServerErrorKind::NoPerm), _) => unusable_store_error(
             "no-permission",
             format!(
                 "the store at {url} does not allow this user what crawlgate needs ({reason}); crawlgate does not use \
@@ -59,7 +61,7 @@ pub fn from_redis_error(error: &RedisError, url: &StoreUrl) -> StoreError {
             ),
         ),
         (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => replica_error(url),
-        (_, Some("OOM" | "MISCONF")) => unusable(
+        (_, Some("OOM" | "MISCONF")) => unusable_store_error(
             "store-full",
             format!(
                 "the store at {url} accepts no writes ({reason}); crawlgate goes on without it. Give it more memory \

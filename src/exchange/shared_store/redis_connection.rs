@@ -1,7 +1,7 @@
 //! [`RedisConnection`]: a blocking connection to the Redis or Valkey server that several crawlgate
 //! instances share. It limits the time and the size of each answer. The commands, values and parser
-//! are those of the crate `redis`. The connection of that crate is not used: it limits only the
-//! time of single reads, and it opens its own stream.
+//! come from the crate `redis`. The connection type of that crate is not used, because it limits
+//! only the time of single reads.
 
 use super::errors::{from_redis_error, unreadable_file};
 use crate::exchange::{StoreDeadline, StoreError};
@@ -166,7 +166,7 @@ impl RedisConnection {
     }
 
     /// Resets the size limit for all answers of a call (`MAX_CALL_BYTES`).
-    pub fn begin_call(&mut self) {
+    pub fn reset_answer_size_limit(&mut self) {
         self.stream.call_bytes_left = MAX_CALL_BYTES;
     }
 

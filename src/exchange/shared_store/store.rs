@@ -4,13 +4,13 @@
 //! period has a Redis hash, with a field for each instance.
 
 use super::connection::{EPOCH_PREFIX, KEYS, SharedStore, refuse_eviction};
-use super::errors::unusable;
+use super::errors::unusable_store_error;
 use super::redis_connection::RedisConnection;
 use crate::exchange::codec::is_key_of;
 use crate::exchange::store::MAX_CLIENT_FACTS;
 use crate::exchange::{
-    ExchangeStore, LogEntry, LogPosition, LogRead, Member, SharedFact, StoreBatch, StoreError,
-    StoreIdentity, StoreSets, WriteResult,
+    ExchangeStore, LogEntry, LogPosition, LogReadResult, Member, SharedFact, StoreBatch,
+    StoreContents, StoreError, StoreIdentity, WriteResult,
 };
 use crate::facts::ClientMark;
 use redis::{FromRedisValue, InfoDict, Pipeline, RedisResult, Value, cmd, pipe};
@@ -125,7 +125,7 @@ impl ExchangeStore for SharedStore {
 
     /// Reads up to 25 entries after a position. `entries` is `None` if the entry at the position is
     /// not in the log any more.
-    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
+    fn read(&mut self, after: LogPosition) -> Result<LogReadResult, StoreError> {
         let [epoch, log] = ["epoch", "log"].map(|name| self.key_name(name));
         let mut pipeline = pipe();
         pipeline.atomic().cmd("GET").arg(&epoch);
@@ -148,7 +148,7 @@ impl ExchangeStore for SharedStore {
         let first = raw.next().map(|(place, _)| parse_position(place));
         let is_there = first.transpose()? == Some(after);
         let entries = is_there.then(|| raw.map(parse_entry).collect::<Result<_, StoreError>>());
-        Ok(LogRead {
+        Ok(LogReadResult {
             identity,
             last: last.transpose()?.unwrap_or_default(),
             entries: entries.transpose()?,
@@ -156,7 +156,7 @@ impl ExchangeStore for SharedStore {
     }
 
     /// Reads all facts except robots.txt files, and all members, in parts.
-    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+    fn read_sets(&mut self) -> Result<StoreContents, StoreError> {
         let [served, clients, facts] =
             ["served", "clients", "facts"].map(|name| self.key_name(name));
         let (events, facts) = self.with_connection(|connection| {
@@ -182,7 +182,7 @@ impl ExchangeStore for SharedStore {
                 .into_iter()
                 .map(|(key, written)| parse_fact(key, &written)),
         );
-        Ok(StoreSets {
+        Ok(StoreContents {
             facts: facts.collect::<Result<_, StoreError>>()?,
             members: self.read_members()?,
         })
@@ -415,8 +415,9 @@ fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreEr
 }
 
 fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|error| unusable("unwritable-fact", format!("cannot write a fact: {error}")))
+    serde_json::to_string(value).map_err(|error| {
+        unusable_store_error("unwritable-fact", format!("cannot write a fact: {error}"))
+    })
 }
 
 /// Items of one scan step, during which the server does nothing else.

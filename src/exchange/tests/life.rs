@@ -16,12 +16,12 @@ use crate::facts::{AnyFact, Fact};
 use crate::ledger::Ledger;
 use crate::policy::{PublicationHistories, Site, SiteEntry, Snapshot};
 use crate::publications::{
-    CurrentSite, HistoryHorizon, PublicationLog, PublishedRobots, VersionStore,
+    HistoryHorizon, PublicationLog, PublishedRobots, PublishedSite, VersionStore,
 };
 use crate::time::Timestamp;
 use crate::verdict::{
-    Claimant, DecisionScratch, Identity as Proven, Kind, RecentBehaviour, RequestFacts,
-    RequestToJudge, decide_for, load_site,
+    DecisionScratch, Identity as Proven, Kind, RecentBehaviour, RequestFacts, RequestToJudge,
+    SiteClaim, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
 use std::collections::BTreeMap;
@@ -417,7 +417,7 @@ impl SimulatedInstance {
     pub fn serve_robots_txt(&mut self, agent: usize, true_ms: i64) -> usize {
         let snapshot = self.snapshot.clone();
         let facts = self.request_facts(agent, b"/robots.txt", self.own_time(true_ms));
-        let claimant = Claimant::find(&snapshot, Registry::builtin(), &facts).expect("a site");
+        let claimant = SiteClaim::find(&snapshot, Registry::builtin(), &facts).expect("a site");
         self.ledger.record_served(
             Registry::builtin(),
             claimant.entry,
@@ -455,7 +455,7 @@ impl SimulatedInstance {
         let snapshot = self.snapshot.clone();
         let registry = Registry::builtin();
         let facts = self.request_facts(request.agent, request.path.as_bytes(), request.at);
-        let claimant = Claimant::find(&snapshot, registry, &facts)?;
+        let claimant = SiteClaim::find(&snapshot, registry, &facts)?;
         let moment = Moment {
             now: request.at,
             monotonic,
@@ -518,7 +518,7 @@ impl SimulatedInstance {
         let now = self.exchange_time(true_ms);
         self.disk.has_left = self
             .exchange
-            .leave(&mut SimulatedStore(store, is_cut_off), now)
+            .leave_store(&mut SimulatedStore(store, is_cut_off), now)
             .is_ok();
         self.commit(true_ms);
         self.disk.ended = true;
@@ -528,7 +528,7 @@ impl SimulatedInstance {
 
 fn record_publication(log: &mut PublicationLog, version: usize, now: Timestamp) {
     let site = &SITES[version];
-    let current = CurrentSite {
+    let current = PublishedSite {
         site: "shop",
         hosts: site.policy.hosts.iter().map(|host| &host.value).collect(),
         published: PublishedRobots::Version(site.robots_txt.version),

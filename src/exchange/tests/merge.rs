@@ -57,7 +57,7 @@ fn pause_fact(site: &str, audience: PauseAudience, seconds: i64) -> Fact {
         audience,
         until: Timestamp(AT.0 + seconds),
         retry_after: 60,
-        ..PauseRecord::for_plan(site, "", PauseEvent::Switched, AT)
+        ..PauseRecord::for_pause_event(site, "", PauseEvent::Switched, AT)
     };
     Fact::set(AT, paused)
 }
@@ -65,7 +65,7 @@ fn pause_fact(site: &str, audience: PauseAudience, seconds: i64) -> Fact {
 fn resume_fact(site: &str) -> Fact {
     Fact::removed(
         AT,
-        PauseRecord::for_plan(site, "", PauseEvent::Switched, AT),
+        PauseRecord::for_pause_event(site, "", PauseEvent::Switched, AT),
     )
 }
 

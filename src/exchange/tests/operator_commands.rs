@@ -39,7 +39,7 @@ fn mark_fact(address: IpAddr, at: Timestamp) -> Fact {
 fn pause_fact(is_on: bool, at: Timestamp) -> Fact {
     let pause = PauseRecord {
         until: at.plus(MONTH),
-        ..PauseRecord::for_plan(SITE, "", PauseEvent::Switched, at)
+        ..PauseRecord::for_pause_event(SITE, "", PauseEvent::Switched, at)
     };
     Fact {
         is_removal: !is_on,

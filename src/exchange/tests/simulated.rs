@@ -6,8 +6,8 @@
 use super::TestRandom;
 use crate::exchange::fact::MergedFacts;
 use crate::exchange::{
-    ExchangeStore, LogEntry, LogPosition, LogRead, Member, SharedFact, StoreBatch, StoreError,
-    StoreIdentity, StoreSets, WriteResult,
+    ExchangeStore, LogEntry, LogPosition, LogReadResult, Member, SharedFact, StoreBatch,
+    StoreContents, StoreError, StoreIdentity, WriteResult,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -211,7 +211,7 @@ impl ExchangeStore for SimulatedStore<'_> {
         })
     }
 
-    fn read(&mut self, after: LogPosition) -> Result<LogRead, StoreError> {
+    fn read(&mut self, after: LogPosition) -> Result<LogReadResult, StoreError> {
         self.with_server(|inner| {
             let identity = inner.identity(None);
             let log = &inner.content.log;
@@ -219,7 +219,7 @@ impl ExchangeStore for SimulatedStore<'_> {
                 .binary_search_by_key(&after, |(position, _)| *position)
                 .ok();
             let entries = place.map(|place| log[place + 1..].iter().take(1_000).cloned().collect());
-            Ok(LogRead {
+            Ok(LogReadResult {
                 identity,
                 last: inner.content.last,
                 entries,
@@ -227,7 +227,7 @@ impl ExchangeStore for SimulatedStore<'_> {
         })
     }
 
-    fn read_sets(&mut self) -> Result<StoreSets, StoreError> {
+    fn read_sets(&mut self) -> Result<StoreContents, StoreError> {
         self.with_server(|inner| {
             let ServerContent {
                 served,
@@ -241,7 +241,7 @@ impl ExchangeStore for SimulatedStore<'_> {
                 at: *at,
                 value: value.clone(),
             });
-            Ok(StoreSets {
+            Ok(StoreContents {
                 facts: served.iter().chain(valued).collect(),
                 members: members.values().cloned().collect(),
             })

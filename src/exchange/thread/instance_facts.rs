@@ -1,8 +1,8 @@
 //! [`InstanceFacts`] lets the exchange with other instances read and change what this crawlgate
 //! instance knows: which robots.txt each crawler was served, which clients are marked for breaking
-//! the rules, and which sites are paused. It implements the trait [`LocalFacts`]. Pauses that other
-//! instances report are only collected here, and applied later: the exchange must not wait for the
-//! sites while it holds its own lock.
+//! the rules, and which sites are paused. It implements the trait [`LocalFacts`]. It only collects
+//! the pauses that other instances report. `ExchangeThread` applies them after it has released the
+//! lock of the exchange, because applying them may wait for the sites.
 
 use crate::clock::Moment;
 use crate::exchange::LocalFacts;

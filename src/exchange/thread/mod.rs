@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 use crate::upkeep::{Instance, RepeatingThread};
 use arc_swap::ArcSwap;
 use instance_facts::InstanceFacts;
-use outage_log::OutageLog;
+use outage_log::OutageLogger;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -49,11 +49,11 @@ const GOODBYE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The exchange of this instance, with its thread.
 pub struct ExchangeThread {
-    shared: Arc<ThreadState>,
+    shared: Arc<ExchangeThreadInner>,
     thread: Mutex<Option<RepeatingThread>>,
 }
 
-struct ThreadState {
+struct ExchangeThreadInner {
     core: Mutex<ExchangeCore>,
     instance: Arc<Instance>,
     state: StateStore,
@@ -65,7 +65,7 @@ struct ThreadState {
     peer_publications: Mutex<Option<PeerPublicationLogs>>,
     /// Changes of pauses at peers that the sites have not applied yet.
     peer_pauses: Mutex<Vec<Fact<PauseRecord>>>,
-    outage_log: OutageLog,
+    outage_log: OutageLogger,
     deadline: StoreDeadline,
     /// When the running turn began.
     turn_began: Mutex<Option<Moment>>,
@@ -131,7 +131,7 @@ impl ExchangeThread {
         let mut exchange = Exchange::new(own, before, outbox.clone(), progress, log, files);
         exchange.record_start(exchange_time(&instance.clock));
         let status = exchange.status(exchange_time(&instance.clock));
-        let shared = Arc::new(ThreadState {
+        let shared = Arc::new(ExchangeThreadInner {
             core: Mutex::new(ExchangeCore {
                 exchange,
                 store: options.store,
@@ -144,7 +144,7 @@ impl ExchangeThread {
             membership: Mutex::new(membership),
             peer_publications: Mutex::default(),
             peer_pauses: Mutex::default(),
-            outage_log: OutageLog::default(),
+            outage_log: OutageLogger::default(),
             deadline: options.deadline,
             turn_began: Mutex::default(),
             status: ArcSwap::from_pointee(status),
@@ -169,7 +169,7 @@ impl ExchangeThread {
     /// # Errors
     /// The thread cannot be started.
     pub fn resume(&self) -> io::Result<()> {
-        self.shared.peers.set_closed(false);
+        self.shared.peers.set_confirmation_ended(false);
         self.shared.deadline.set(None);
         self.spawn_turns(None)
     }
@@ -254,7 +254,7 @@ impl ExchangeThread {
         let clock = &shared.instance.clock;
         let mut core = lock(&shared.core);
         let ExchangeCore { exchange, store } = &mut *core;
-        match exchange.leave(store.as_mut(), exchange_time(clock)) {
+        match exchange.leave_store(store.as_mut(), exchange_time(clock)) {
             Ok(()) => lock(&shared.membership).has_left = true,
             // No peer waits for this instance.
             Err(_) if !exchange.has_joined => {}
@@ -277,11 +277,11 @@ fn exchange_time(clock: &Clock) -> ExchangeTime {
     }
 }
 
-impl ThreadState {
+impl ExchangeThreadInner {
     /// Writes the records that wait for peers as unproven, and closes the queue, so that no further
     /// record waits.
     fn flush_waiting(&self) {
-        self.peers.set_closed(true);
+        self.peers.set_confirmation_ended(true);
         self.instance
             .recorder
             .resolve_waiting(None, Duration::MAX, &self.instance.judge);
@@ -419,7 +419,7 @@ impl ThreadState {
 }
 
 /// Announces publications to peers. Weak, because the sites outlive the exchange.
-struct StoreAnnouncer(Weak<ThreadState>);
+struct StoreAnnouncer(Weak<ExchangeThreadInner>);
 
 impl PublicationSubscriber for StoreAnnouncer {
     /// Announces a log in the shared store. Waits at most half a second for the running turn. After

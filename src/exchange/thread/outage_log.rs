@@ -1,6 +1,6 @@
-//! [`OutageLog`] writes a log line when the store that crawlgate instances share becomes unusable,
-//! and another one when the store can be used again. If the error changes during an outage, it logs
-//! the new error, but at most one a minute: the store may fail in another way at each attempt.
+//! [`OutageLogger`] writes a log line when the store that crawlgate instances share becomes
+//! unusable, and another one when the store can be used again. If the error changes during an
+//! outage, [`OutageLogger`] logs the new error, but at most one error a minute.
 
 use crate::exchange::{ExchangeStatus, StoreOutage};
 use crate::locks::lock;
@@ -12,9 +12,9 @@ const MIN_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The outage as last logged, and when.
 #[derive(Default)]
-pub struct OutageLog(Mutex<Option<(StoreOutage, Duration)>>);
+pub struct OutageLogger(Mutex<Option<(StoreOutage, Duration)>>);
 
-impl OutageLog {
+impl OutageLogger {
     /// Logs an outage or its end, if that is due.
     pub fn log_status(&self, status: &ExchangeStatus, monotonic: Duration) {
         let Some(StoreOutage { since, error }) = self.due_outage(status.away.as_ref(), monotonic)
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn changed_error_is_logged_at_most_once_a_minute() {
-        let log = OutageLog::default();
+        let log = OutageLogger::default();
         let away = |error: &str| StoreOutage {
             since: Timestamp(1),
             error: error.into(),

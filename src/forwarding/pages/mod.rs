@@ -1,5 +1,5 @@
-//! [`PageRewrite`] writes robots metas (`<meta name="robots">`) into one HTML page on its way to
-//! the client, if the policy wants that (section `html`). It asks the origin for a whole page
+//! [`PageRewriteState`] writes robots metas (`<meta name="robots">`) into one HTML page on its way
+//! to the client, if the policy wants that (section `html`). It asks the origin for a whole page
 //! without compression, adapts the head of the response, and passes the body to `crate::html`. The
 //! metas repeat the X-Robots-Tag of the response, so they are made after the head is complete.
 
@@ -11,7 +11,7 @@ use crate::html::{self, PageRewriter, RewriteResult};
 use crate::indexing::parse_lines;
 use crate::policy::Site;
 use crate::policy::model::OriginTagsMode;
-use crate::policy::site::HtmlRules;
+use crate::policy::site::RobotsMetaPaths;
 use crate::robots::TargetScratch;
 use crate::verdict::{Decision, is_challenge};
 use bytes::Bytes;
@@ -31,17 +31,17 @@ const BYTE_FIELDS: [HeaderName; 5] = [
 /// Extensions of files that are not pages, one a line. Requests for them are not changed.
 const NON_PAGE_EXTENSIONS: &str = include_str!("no_pages.txt");
 
-/// The state of the rewriting. [`PageRewrite::prepare_request`] moves it from `Off` to `Requested`,
-/// [`PageRewrite::adapt_head`] from there to `HeadAdapted` or `HeadOnly`, or back to `Off`, and
-/// [`PageRewrite::start`] from `HeadAdapted` to `Running` or `Off`. The end of the body moves it to
+/// The state of the rewriting. [`PageRewriteState::prepare_request`] moves it from `Off` to `Requested`,
+/// [`PageRewriteState::adapt_head`] from there to `HeadAdapted` or `HeadOnly`, or back to `Off`, and
+/// [`PageRewriteState::start`] from `HeadAdapted` to `Running` or `Off`. The end of the body moves it to
 /// `Off`.
 #[derive(Default)]
-pub enum PageRewrite {
+pub enum PageRewriteState {
     /// The page is not rewritten.
     #[default]
     Off,
     /// The origin is asked for a whole page without compression.
-    Requested(Box<PageRequest>),
+    Requested(Box<PageRequestFacts>),
     /// The page will be rewritten, and the head is adapted.
     HeadAdapted,
     /// Like `HeadAdapted`, but for a HEAD request: there is no body.
@@ -51,7 +51,7 @@ pub enum PageRewrite {
 }
 
 /// What is remembered of a request for a page.
-pub struct PageRequest {
+pub struct PageRequestFacts {
     /// Whether the method is HEAD.
     is_head: bool,
     /// Whether the client asked for a part.
@@ -63,7 +63,7 @@ pub struct PageRequest {
 /// How the rewriting of a page ended, or why it did not start, as the label in metrics.
 pub type RewriteLabel = &'static str;
 
-impl PageRewrite {
+impl PageRewriteState {
     /// Changes a request that may be for a page that the site rewrites, so that it asks for the
     /// whole page without compression. May be called again when another server is tried.
     pub fn prepare_request(
@@ -77,7 +77,7 @@ impl PageRewrite {
         if !may_be_page(head, method, target, rules) {
             return;
         }
-        *self = PageRewrite::Requested(Box::new(PageRequest {
+        *self = PageRewriteState::Requested(Box::new(PageRequestFacts {
             is_head: method == b"HEAD",
             has_range: head.has(header::RANGE),
             validators: head
@@ -105,7 +105,7 @@ impl PageRewrite {
         if status.is_informational() {
             return None;
         }
-        let PageRewrite::Requested(asked) = std::mem::take(self) else {
+        let PageRewriteState::Requested(asked) = std::mem::take(self) else {
             return None;
         };
         // Otherwise a client that asked for a part, and gets the whole page, would ask for more
@@ -131,30 +131,33 @@ impl PageRewrite {
             head.set("ETag", &weak);
         }
         *self = if asked.is_head {
-            PageRewrite::HeadOnly
+            PageRewriteState::HeadOnly
         } else {
-            PageRewrite::HeadAdapted
+            PageRewriteState::HeadAdapted
         };
         None
     }
 
     /// Whether the body may have another length than the origin's. Called after `start`.
     pub fn may_change_length(&self) -> bool {
-        matches!(self, PageRewrite::HeadOnly | PageRewrite::Running(_))
+        matches!(
+            self,
+            PageRewriteState::HeadOnly | PageRewriteState::Running(_)
+        )
     }
 
     /// Starts to rewrite, if `adapt_head` has decided so. Called when the head has the X-Robots-Tag
     /// that the client gets.
     pub fn start(&mut self, head: &impl EditableHead) {
-        if !matches!(self, PageRewrite::HeadAdapted) {
+        if !matches!(self, PageRewriteState::HeadAdapted) {
             return;
         }
         let page = PageRewriter::new(
             &parse_lines(head.lines(X_ROBOTS_TAG)),
             charset_parameter(content_type(head)),
         );
-        *self = page.map_or(PageRewrite::Off, |page| {
-            PageRewrite::Running(Box::new(page))
+        *self = page.map_or(PageRewriteState::Off, |page| {
+            PageRewriteState::Running(Box::new(page))
         });
     }
 
@@ -165,10 +168,10 @@ impl PageRewrite {
         body: &mut Option<Bytes>,
         end_of_stream: bool,
     ) -> Option<RewriteLabel> {
-        let PageRewrite::Running(page) = self else {
+        let PageRewriteState::Running(page) = self else {
             return None;
         };
-        if !page.is_passing() {
+        if !page.passes_rest_unchanged() {
             let mut written = body
                 .take()
                 .map_or_else(Vec::new, |piece| page.write(&piece));
@@ -184,7 +187,7 @@ impl PageRewrite {
     /// Ends a page that the origin broke off. Returns what was held back of it, and how the
     /// rewriting ended.
     pub fn abort(&mut self) -> (Bytes, Option<RewriteLabel>) {
-        let PageRewrite::Running(page) = self else {
+        let PageRewriteState::Running(page) = self else {
             return (Bytes::new(), None);
         };
         let rest = page.end();
@@ -194,17 +197,22 @@ impl PageRewrite {
     /// Returns how the rewriting ended; `None` if it was not running.
     fn finish(&mut self) -> Option<RewriteLabel> {
         match std::mem::take(self) {
-            PageRewrite::Running(page) => Some(page.outcome().into()),
-            PageRewrite::Off
-            | PageRewrite::Requested(_)
-            | PageRewrite::HeadAdapted
-            | PageRewrite::HeadOnly => None,
+            PageRewriteState::Running(page) => Some(page.outcome().into()),
+            PageRewriteState::Off
+            | PageRewriteState::Requested(_)
+            | PageRewriteState::HeadAdapted
+            | PageRewriteState::HeadOnly => None,
         }
     }
 }
 
 /// Whether a request may be for a page that the site rewrites.
-fn may_be_page(head: &impl EditableHead, method: &[u8], target: &[u8], rules: &HtmlRules) -> bool {
+fn may_be_page(
+    head: &impl EditableHead,
+    method: &[u8],
+    target: &[u8],
+    rules: &RobotsMetaPaths,
+) -> bool {
     if !matches!(method, b"GET" | b"HEAD")
         || has_directive(head, header::CACHE_CONTROL, NO_TRANSFORM)
     {

@@ -23,8 +23,8 @@ use crate::policy::{
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Claimant, DecisionScratch, Identity, Kind, RecentBehaviour, RequestFacts,
-    RequestToJudge, decide_for, load_site,
+    CachedVersions, DecisionScratch, Identity, Kind, RecentBehaviour, RequestFacts, RequestToJudge,
+    SiteClaim, decide_for, load_site,
 };
 use crate::yaml::SourceFile;
 use proptest::prelude::*;
@@ -223,7 +223,7 @@ impl LedgerWorld {
             now: self.wall_time(),
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
-        let claimant = Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
+        let claimant = SiteClaim::find(&snapshot, registry, &facts).expect("a site has the host");
         let cached_versions =
             cached_versions_of_request(&self.ledger, claimant, facts.host, self.moment());
         let case = RequestToJudge {
@@ -244,7 +244,7 @@ impl LedgerWorld {
 /// What a request finds that counts.
 fn cached_versions_of_request<'a>(
     ledger: &Ledger,
-    claimant: Claimant<'a>,
+    claimant: SiteClaim<'a>,
     host: &[u8],
     moment: Moment,
 ) -> CachedVersions<'a> {
@@ -815,7 +815,7 @@ fn may_confirm_by_date(world: &LedgerWorld, snapshot: &Snapshot) -> bool {
     let entry = &snapshot.sites()[0];
     let (history, claim) = (snapshot.history(b"a.example"), Claim::UnknownBot);
     cached_versions.has_version_in_force
-        && Claimant {
+        && SiteClaim {
             site: 0,
             entry,
             history,
@@ -832,7 +832,7 @@ fn peek_cached_versions<'a>(
     let claim = Registry::builtin()
         .identify_on_site(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
     let history = snapshot.history(b"a.example");
-    let claimant = Claimant {
+    let claimant = SiteClaim {
         site: 0,
         entry: &snapshot.sites()[0],
         history,

@@ -81,7 +81,7 @@ impl MovingHosts {
         };
         let registry = Registry::builtin();
         let claimant =
-            Claimant::find(&self.snapshot, registry, &facts).expect("a site has the host");
+            SiteClaim::find(&self.snapshot, registry, &facts).expect("a site has the host");
         let cached_versions = super::cached_versions_of_request(
             &self.ledger,
             claimant,

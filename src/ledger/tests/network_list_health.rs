@@ -1,7 +1,7 @@
-//! Tests of [`NetworkListHealth`]: a list of networks proves impostors only if it verified a
+//! Tests of [`NetworkListHealthTable`]: a list of networks proves impostors only if it verified a
 //! request within the last week.
 
-use super::super::network_list_health::{ListKey, NetworkListHealth, list_key};
+use super::super::network_list_health::{ListKey, NetworkListHealthTable, list_key};
 use super::*;
 
 fn site_with_networks(networks: &str) -> SiteEntry {
@@ -182,7 +182,7 @@ fn list_health_outlasts_a_restart() {
 /// Who says that it is somebody of the list writes nothing but two numbers.
 #[test]
 fn list_table_grows_with_policies_only() {
-    let lists = NetworkListHealth::restore(&[], StateStore::in_memory_only().0);
+    let lists = NetworkListHealthTable::restore(&[], StateStore::in_memory_only().0);
     let site = site_with_networks(LIST).site;
     for number in 0..10_000 {
         let crawler = format!("Bot{number}");

@@ -104,7 +104,7 @@ impl LedgerWorld {
         if let Some(before) = self.before.take() {
             before.store.transfer_lock();
             self.ledger
-                .predecessor_ended(&self.snapshot(), in_order, self.wall_time());
+                .record_predecessor_end(&self.snapshot(), in_order, self.wall_time());
         }
     }
 
@@ -129,7 +129,7 @@ impl LedgerWorld {
         [0, 3].into_iter().all(|crawler| {
             let (facts, registry) = (facts(crawler), Registry::builtin());
             let claimant =
-                Claimant::find(&snapshot, registry, &facts).expect("a site has the host");
+                SiteClaim::find(&snapshot, registry, &facts).expect("a site has the host");
             let (cached_versions, _) =
                 before
                     .ledger

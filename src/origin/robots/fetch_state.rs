@@ -1,7 +1,7 @@
 //! [`FetchState`]: crawlgate's copy of one origin's robots.txt, the origin's last answer, and the
 //! time of the next fetch. When a fetch is due, the caller fetches the file and applies the
-//! [`FetchResult`]. Then the caller accepts the new copy or, if that copy cannot be used, holds it
-//! back. The module reads no clock: callers pass the time.
+//! [`FetchResult`]. If the result has a new file, the caller accepts the file as the new copy, or
+//! holds it back because it cannot be used. The module reads no clock: callers pass the time.
 //!
 //! The last answer is a [`LastAnswer`]:
 //!
@@ -274,7 +274,7 @@ impl FetchState {
 
     /// Applies the result of a fetch, and sets when the next one is due. Returns a new copy to
     /// replace the present one: then [`accept`](FetchState::accept) or
-    /// [`hold_back`](FetchState::hold_back) must follow. `None` if the present copy stays. `jitter`
+    /// [`record_held_back`](FetchState::record_held_back) must follow. `None` if the present copy stays. `jitter`
     /// is a number from 0 to 1, so that sites do not fetch at the same moment.
     pub fn apply_result(
         &mut self,
@@ -372,7 +372,7 @@ impl FetchState {
     }
 
     /// Records that the new copy would do harm, and why. The present copy stays.
-    pub fn hold_back(&mut self, why: String) {
+    pub fn record_held_back(&mut self, why: String) {
         self.last_answer = HeldBack {
             why: truncate_text(why),
             gone_since: self.last_answer.gone_since_mut().copied(),

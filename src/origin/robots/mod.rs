@@ -1,7 +1,7 @@
 //! Keeps a copy of the robots.txt that an origin (a web server behind crawlgate) serves itself. The
-//! copy is fetched in the background and stored. [`fetch_from_origin`] sends the requests.
-//! [`FetchState`] decides whether an answer becomes the new copy. [`StoredCopy`] is the copy in the
-//! state database.
+//! copy is fetched in the background, and stored for the next start. [`fetch_from_origin`] sends
+//! the requests. [`FetchState`] decides whether an answer becomes the new copy. [`StoredCopy`] is
+//! the copy in the state database.
 
 mod connections;
 mod fetch_result;

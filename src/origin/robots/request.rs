@@ -4,8 +4,8 @@
 //! If a redirect names one of the site's own hosts, the next request goes to the origin, because
 //! that host leads to crawlgate itself. A redirect to a server of the origin is followed as it is.
 //! Every other redirect must lead over https to a public address
-//! ([`OriginNameResolver::must_be_public`]). The reason is that crawlgate publishes the file, and
-//! could otherwise publish one from an internal network.
+//! ([`OriginNameResolver::must_be_public`]). Otherwise crawlgate could publish a file from an
+//! internal network.
 
 use super::connections::{
     NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config, url_host,
@@ -260,7 +260,7 @@ fn fetch_from_server(
                     why: error.to_string(),
                 });
             }
-            Err(error) => return unreachable(&url, failure_reason(&error)),
+            Err(error) => return unusable_response_result(&url, failure_reason(&error)),
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")
@@ -291,14 +291,14 @@ fn fetch_from_server(
 fn response_result(request: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
     match response.status().as_u16() {
         304 if request.etag.is_some() || request.last_modified.is_some() => Unchanged,
-        508 => unreachable(
+        508 => unusable_response_result(
             &url,
             "the answer is 508: that server asks crawlgate for this file. With --origin, name an address that serves \
              the application's own file",
         ),
         // 206 and 304: crawlgate requested the whole file, and these responses do not contain it.
         status @ (206 | 304 | 429 | 500..=599) => {
-            unreachable(&url, format_args!("the answer is {status}"))
+            unusable_response_result(&url, format_args!("the answer is {status}"))
         }
         200..=299 => read_file(response, url),
         status => NoFile {
@@ -309,7 +309,7 @@ fn response_result(request: &RobotsRequest<'_>, response: Response, url: String)
 }
 
 /// The result for a response that cannot be used, with the URL in the reason.
-fn unreachable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
+fn unusable_response_result(url: &str, reason: impl std::fmt::Display) -> FetchResult {
     Unreachable(format!("{url}: {reason}").into())
 }
 
@@ -322,7 +322,7 @@ fn read_file(response: Response, url: String) -> FetchResult {
         .iter()
         .any(|known| known.eq_ignore_ascii_case(coding.trim()))
     {
-        return unreachable(
+        return unusable_response_result(
             &url,
             format_args!(
                 "the answer has a Content-Encoding ({coding}) that crawlgate did not ask for"
@@ -341,7 +341,9 @@ fn read_file(response: Response, url: String) -> FetchResult {
             last_modified,
             html,
         },
-        Err(error) => unreachable(&url, format_args!("the answer was cut off: {error}")),
+        Err(error) => {
+            unusable_response_result(&url, format_args!("the answer was cut off: {error}"))
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! [`StoredCopy`]: crawlgate's copy of an origin's robots.txt, as it is kept in the state database.
-//! The time of the next fetch and the result of the last one are kept with it. After a restart,
+//! It includes the time of the next fetch and the result of the last fetch. After a restart,
 //! [`StoredCopies`] has the copies that the previous process stored.
 
 use super::fetch_state::FetchState;

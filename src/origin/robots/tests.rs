@@ -57,7 +57,7 @@ fn run_steps(fetch: &mut FetchState, rows: Vec<FetchStep>) {
         let now = Timestamp(at);
         if let Some(copy) = fetch.apply_result(result, now, 0.5) {
             match copy.bytes.ends_with(b"Disallow: /\n") {
-                true => fetch.hold_back("it closes the site".into()),
+                true => fetch.record_held_back("it closes the site".into()),
                 false => fetch.accept(copy, now),
             }
         }
@@ -515,7 +515,7 @@ fn removal_time_is_known_only_while_file_is_gone() {
         fetch.apply_result(result, Timestamp(at), 0.5);
         assert_eq!(fetch.believed_at(), believed_at.map(Timestamp), "at {at}");
     }
-    fetch.hold_back("it closes the site".into());
+    fetch.record_held_back("it closes the site".into());
     assert_eq!(fetch.believed_at(), None);
 }
 

@@ -2,10 +2,10 @@
 //! merged with the policy. An Allow that could defeat a Disallow of the policy is left out.
 //!
 //! Of all rules that match a URL, the longest decides. If an Allow and a Disallow have the same
-//! length, the Allow decides (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is as
-//! long or shorter, for the URLs that both match.
+//! length, the Allow decides (RFC 9309 section 2.2.2). So for a URL that both match, an Allow
+//! defeats a Disallow of the same length or a shorter one.
 
-use super::budget::{MergeBudget, spend};
+use super::budget::{MergeBudget, try_spend};
 use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE};
 use crate::policy::site::{DroppedAllow, RuleSource};
 use crate::robots::{PathPattern, Rule};
@@ -105,7 +105,7 @@ impl<'a> AllowFilter<'a> {
             .filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
         let cost =
             (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
-        if !spend(&mut budget.comparisons, cost) {
+        if !try_spend(&mut budget.comparisons, cost) {
             return Some((shortest, false));
         }
         // If an Allow of the policy covers all of it, shorter Disallow rules decide nothing there.

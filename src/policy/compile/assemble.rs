@@ -1,7 +1,7 @@
-//! [`assemble_groups`] is the last step of making a robots.txt. It puts the groups, which come as
-//! [`GroupDraft`]s, into one document and renders the document. Each user-agent token gets a group
-//! of its own; in a large file, tokens with the same rules share a group. Comments in the file say
-//! what was left out of the origin's robots.txt.
+//! [`assemble_groups`] is the last step of making a robots.txt. It puts the groups ([`GroupDraft`])
+//! into one document and renders the document as text. Each user-agent token gets a group of its
+//! own; in a large file, tokens with the same rules share a group. Comments in the file say what
+//! was left out of the origin's robots.txt.
 
 use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::OriginRules;
@@ -29,6 +29,7 @@ pub struct ComposedRobots {
     pub body: String,
     pub group_sources: Vec<RuleSource>,
     pub rule_sources: Vec<Vec<RuleSource>>,
+    pub delay_sources: Vec<Option<RuleSource>>,
 }
 
 /// Makes the document of all drafts and renders it. Each token gets a group of its own, or, if the
@@ -148,6 +149,7 @@ fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules)
     comment_omissions(origin, &mut document.comments);
     let mut group_sources = Vec::new();
     let mut rule_sources = Vec::new();
+    let mut delay_sources = Vec::new();
     let mut last_comments = Vec::new();
     for draft in drafts {
         let all = draft.comments();
@@ -158,15 +160,17 @@ fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules)
         };
         last_comments = all;
         let (rules, sources) = draft.rules.into_iter().unzip();
+        let (crawl_delay, delay_source) = draft.crawl_delay.unzip();
         document.groups.push(RuleGroup {
             comments,
             agents: draft.agents,
             rules,
-            crawl_delay: draft.crawl_delay,
+            crawl_delay,
             extensions: draft.extensions,
         });
         group_sources.push(draft.source);
         rule_sources.push(sources);
+        delay_sources.push(delay_source);
     }
     let body = render_robots_txt(&document);
     ComposedRobots {
@@ -174,6 +178,7 @@ fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules)
         body,
         group_sources,
         rule_sources,
+        delay_sources,
         ..ComposedRobots::default()
     }
 }

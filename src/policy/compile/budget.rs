@@ -28,7 +28,7 @@ impl MergeBudget {
 }
 
 /// Subtracts a cost, and returns whether enough was left. If not, nothing is left afterwards.
-pub fn spend(left: &mut usize, cost: usize) -> bool {
+pub fn try_spend(left: &mut usize, cost: usize) -> bool {
     let rest = left.checked_sub(cost);
     *left = rest.unwrap_or(0);
     rest.is_some()

@@ -9,7 +9,7 @@
 
 use super::CompileError;
 use super::assemble::{ComposedRobots, assemble_groups};
-use super::budget::{MergeBudget, spend};
+use super::budget::{MergeBudget, try_spend};
 use super::draft::{GroupDraft, GroupHeading, draft_size, lines_size};
 use super::merge::{self, is_fully_disallowed};
 use super::origin_rules::OriginRules;
@@ -72,7 +72,7 @@ pub fn compose(
         }
     };
     let origin = origin.unwrap_or_default();
-    if !spend(&mut budget.size, drafts.len().saturating_mul(size_for_all)) {
+    if !try_spend(&mut budget.size, drafts.len().saturating_mul(size_for_all)) {
         return Err(origin.too_large_error());
     }
     for (heading, rules) in &rules_for_all {
@@ -120,7 +120,7 @@ fn policy_groups(policy: &Policy, registry: &Registry) -> Vec<GroupDraft> {
             drafts.push(GroupDraft {
                 agents: vec![agent.value.clone()],
                 rules: rules.clone(),
-                crawl_delay,
+                crawl_delay: crawl_delay.clone(),
                 extensions: signal_lines(policy, &chain),
                 signal_keys: group_signal_keys(&chain),
                 ..GroupDraft::new(GroupHeading::Groups, RuleSource::Policy(agent.span))
@@ -269,10 +269,13 @@ fn add_missing_rules(draft: &mut GroupDraft, rules: &[(Rule, RuleSource)]) {
     draft.rules.extend(new);
 }
 
+/// A value with its place in the policy or in the origin's robots.txt.
+type Sourced<T> = (T, RuleSource);
+
 /// The rules of a group after those of the groups that it extends, each once; and its Crawl-delay,
 /// else that of the nearest group that it extends.
-fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
-    let mut rules: Vec<(Rule, RuleSource)> = Vec::new();
+fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<Sourced<Rule>>, Option<Sourced<Duration>>) {
+    let mut rules: Vec<Sourced<Rule>> = Vec::new();
     for group in chain.iter().rev() {
         for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
             for pattern in patterns {
@@ -288,7 +291,7 @@ fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<(Rule, RuleSource)>, Option<Du
         chain
             .iter()
             .find_map(|group| group.crawl_delay.as_ref())
-            .map(|delay| delay.value),
+            .map(|delay| (delay.value, RuleSource::Policy(delay.span))),
     )
 }
 

@@ -1,7 +1,7 @@
-//! [`compile_crawler_rules`] computes how a site treats each crawler: its group of robots.txt, its
-//! enforcement, and the answers to blocked requests. Some user-agent tokens are not in crawlgate's
-//! table of known crawlers: [`policy_only_tokens`] collects such tokens from the policy, and
-//! [`add_origin_tokens`] from the origin's robots.txt.
+//! [`compile_crawler_rules`] computes how a site treats each crawler: which group of robots.txt the
+//! crawler follows, how the rules are enforced, and how blocked requests are answered. Some
+//! user-agent tokens are missing in crawlgate's table of known crawlers. [`policy_only_tokens`]
+//! collects such tokens from the policy, and [`add_origin_tokens`] from the origin's robots.txt.
 
 use super::registry_overrides::CrawlerFacts;
 use crate::crawlers::{Crawler, Purpose, Registry, RobotsObedience, SiteMarkers};

@@ -1,7 +1,7 @@
-//! [`GroupDraft`]: a group of robots.txt while the file is compiled. It keeps the source of each
-//! rule (a place in the policy, or a line of the origin's file). `compose.rs` and `merge.rs` make
-//! drafts, and `assemble.rs` writes them. [`first_equal_drafts`] finds drafts with the same
-//! content, and [`draft_size`] gives the size of a draft in bytes.
+//! [`GroupDraft`]: a group of a robots.txt that is being made. A draft keeps the source of each
+//! rule: a position in the policy, or a line of the origin's robots.txt. `compose.rs` and
+//! `merge.rs` make drafts, and `assemble.rs` writes them. [`first_equal_drafts`] finds drafts with
+//! the same content, and [`draft_size`] gives the size of a draft in bytes.
 
 use crate::crawlers::Purpose;
 use crate::policy::site::{DroppedAllow, RuleSource};
@@ -55,7 +55,7 @@ pub struct GroupDraft {
     /// for a group that was not merged.
     pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
-    pub crawl_delay: Option<Duration>,
+    pub crawl_delay: Option<(Duration, RuleSource)>,
     pub extensions: Vec<ExtensionLine>,
     /// Keys of lines about the use of content that the policy has for this group, in robots.txt or
     /// as headers.
@@ -111,7 +111,7 @@ pub fn first_equal_drafts(drafts: &[GroupDraft]) -> Vec<usize> {
         let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
         let content = (
             &draft.rules,
-            draft.crawl_delay,
+            &draft.crawl_delay,
             &draft.extensions,
             &draft.signal_keys,
         );

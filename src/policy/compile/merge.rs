@@ -1,23 +1,18 @@
 //! [`merge`] unites the groups of the policy with the groups of the origin's own robots.txt.
 //!
-//! Every user-agent token that the policy or the origin names gets rules from both sides. On each
-//! side, the group that names the token counts. If there is none, a group for another token of the
-//! same crawler counts. If there is none either, the group for `*` counts, provided that the
-//! crawler follows `*`.
+//! Every user-agent token that the policy or the origin names gets rules from the policy and from
+//! the origin. On each side, the group that names the token counts. If there is none, a group for
+//! another token of the same crawler counts. If there is none either, the group for `*` counts,
+//! provided that the crawler follows `*`.
 //!
 //! An Allow of the origin is left out if it could defeat a Disallow of the policy
 //! (`allow_conflicts.rs`). The policy's group for `*` may count for a token that only the origin
 //! names. Then an Allow of this group is left out if a Disallow of the origin covers all URLs of
-//! the Allow. Comments in the merged file name or count the rules that are left out.
-//!
-//! An Allow of the origin is left out if it could defeat a Disallow of the policy
-//! (`allow_conflicts.rs`). The policy's group for `*` may count for a token that only the origin
-//! names. Then an Allow of this group is left out if a Disallow of the origin covers all URLs of
-//! the Allow. Comments in the merged file name or count the rules that are left out.
+//! the Allow. Comments in the merged file say what is left out.
 
 use super::CompileError;
 use super::allow_conflicts::AllowFilter;
-use super::budget::{MergeBudget, spend};
+use super::budget::{MergeBudget, try_spend};
 use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
@@ -62,7 +57,7 @@ pub fn merge(
             };
             if let Some(index) = pair.origin {
                 let group = &origin.groups[index];
-                if !spend(&mut budget.rules, group.rules.len()) {
+                if !try_spend(&mut budget.rules, group.rules.len()) {
                     return Err(origin.too_large_error());
                 }
                 if !is_star && draft.agents.iter().any(|agent| agent == "*") {
@@ -70,7 +65,7 @@ pub fn merge(
                 }
                 add_origin_group(&mut draft, group, budget);
             }
-            if !spend(&mut budget.size, draft_size(&draft)) {
+            if !try_spend(&mut budget.size, draft_size(&draft)) {
                 return Err(origin.too_large_error());
             }
             // The origin names this token, so the group is no longer the catch-all group.
@@ -259,10 +254,10 @@ fn add_origin_group(draft: &mut GroupDraft, origin: &OriginGroup, budget: &mut M
         draft.has_origin_rules = !added.is_empty() && draft.heading != GroupHeading::Origin;
         draft.rules.extend(added);
     }
-    match (draft.crawl_delay, origin.crawl_delay) {
+    match (&draft.crawl_delay, &origin.crawl_delay) {
         // A crawler that may fetch nothing needs no delay.
-        (None, delay) => draft.crawl_delay = delay.filter(|_| !closed),
-        (Some(ours), Some(theirs)) if ours != theirs => {
+        (None, delay) => draft.crawl_delay = delay.clone().filter(|_| !closed),
+        (Some((ours, _)), Some((theirs, _))) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
             draft.notes.push(format!(
                 "Left out of {ORIGIN_FILE}: \"Crawl-delay: {seconds}\", because the policy has \

@@ -717,6 +717,21 @@ fn merged_file_has_no_address_of_the_origin() {
 }
 
 #[test]
+fn merged_crawl_delay_has_the_line_of_its_file() {
+    let policy = "robots: { groups: [{ agents: [\"*\"], disallow: [/cart/] }] }\n";
+    let origin = "User-agent: *\nDisallow: /tmp/\nCrawl-delay: 0\nCrawl-delay: 2\n";
+    let site = compile_site(policy, origin);
+    assert!(matches!(site.group_sources[0], RuleSource::Policy(_)));
+    assert_eq!(site.delay_sources, [Some(RuleSource::Origin(4))]);
+    let own = policy.replace("}] }", ", crawl_delay: 3s }] }");
+    let site = compile_site(&own, origin);
+    assert!(matches!(
+        site.delay_sources[..],
+        [Some(RuleSource::Policy(_))]
+    ));
+}
+
+#[test]
 fn origin_rules_have_lines_and_tokens_identify() {
     let site = compile_site(
         "robots: { origin: only }\n",
@@ -725,6 +740,7 @@ fn origin_rules_have_lines_and_tokens_identify() {
     assert_eq!(site.tokens.tokens(), ["ShopScout", "Chrome", "Spider"]);
     assert_eq!(site.rule_sources[0], [RuleSource::Origin(6)]);
     assert_eq!(site.group_sources[0], RuleSource::Origin(2));
+    assert_eq!(site.delay_sources, [None, None, None, None]);
     assert_eq!(
         site.origin
             .as_ref()
@@ -1039,7 +1055,7 @@ fn closed_group_does_not_mention_the_origin_token() {
 fn rules_of_crawlers(site: &Site) -> Vec<Option<&[Rule]>> {
     let claims = (0..).map(CrawlerIndex).zip(Registry::builtin().crawlers());
     let bindings = claims.map(|(index, _)| site.crawler_rules(Claim::Known(index)).binding);
-    let groups = bindings.map(|binding| site.document.groups.get(usize::from(binding.group()?)));
+    let groups = bindings.map(|binding| site.document.groups.get(binding.group()?));
     groups
         .map(|group| group.map(|group| &*group.rules))
         .collect()

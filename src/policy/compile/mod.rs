@@ -1,7 +1,7 @@
-//! [`compile`] turns a decoded [`Policy`] into a [`Site`], the form by which requests are judged.
-//! [`compile_with_origin`] also merges the policy with the robots.txt of the origin (the web server
-//! behind crawlgate). The served robots.txt is rendered from the same document by which requests
-//! are judged. So the published rules and the enforced rules cannot differ.
+//! [`compile`] turns a decoded [`Policy`] into a [`Site`]. A site has the robots.txt that crawlgate
+//! serves, and the rules by which it judges requests. Both are made from the same groups, so the
+//! published rules and the enforced rules cannot differ. [`compile_with_origin`] can also merge the
+//! policy with the robots.txt of the origin (the web server behind crawlgate).
 
 mod allow_conflicts;
 mod assemble;
@@ -18,10 +18,10 @@ mod url_rewriter;
 
 pub(super) use origin_rules::lines_with_unknown_keys;
 
-use super::model::{BehindCache, Policy, PreviousRobots};
+use super::model::{FrontCacheLifetime, Policy, PreviousRobots};
 use super::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use super::site::{
-    FrontPageStatus, HtmlRules, PreviousRobotsTxt, RobotsTxt, RobotsVersionId, Site,
+    FrontPageStatus, PreviousRobotsTxt, RobotsMetaPaths, RobotsTxt, RobotsVersionId, Site,
     SiteAnswerPages,
 };
 use crate::crawlers::Registry;
@@ -81,6 +81,7 @@ pub fn compile_with_origin(
         body,
         group_sources,
         rule_sources,
+        delay_sources,
         origin_tokens,
         dropped_allows,
         unpublished_lines,
@@ -107,6 +108,7 @@ pub fn compile_with_origin(
         matcher,
         google_rules,
         rule_sources,
+        delay_sources,
         group_sources,
         answers,
         pages: SiteAnswerPages::new(&policy.answers),
@@ -117,12 +119,12 @@ pub fn compile_with_origin(
         next_switch: policy.next_switch(at),
         front_page: FrontPageStatus::default(),
         origin_tags: policy.origin_tags,
-        html: HtmlRules::new(&policy.html),
+        html: RobotsMetaPaths::new(&policy.html),
         grace: policy.enforcement.grace.value,
         behind_cache: match policy.enforcement.behind_cache {
-            None | Some(BehindCache::No) => None,
-            Some(BehindCache::AsLongAsMaxAge) => Some(policy.robots.max_age.value),
-            Some(BehindCache::For(kept)) => Some(kept),
+            None | Some(FrontCacheLifetime::No) => None,
+            Some(FrontCacheLifetime::AsLongAsMaxAge) => Some(policy.robots.max_age.value),
+            Some(FrontCacheLifetime::For(kept)) => Some(kept),
         },
         perhaps_behind_cache: policy.enforcement.behind_cache.is_none(),
         traps: RuleSet::new(traps),

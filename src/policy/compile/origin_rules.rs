@@ -1,9 +1,9 @@
 //! [`OriginRules`]: the parts of the origin's robots.txt that crawlgate can publish, with one group
 //! for each user-agent token. `merge.rs` merges these groups with those of the policy.
 //!
-//! An origin may answer with anything. Lines with unknown keys are left out, except for keys that
-//! the policy lists in `robots.origin_keys`. Lines with control characters, and lines with a host
-//! that crawlers cannot reach, are left out, too. Lines about the use of the content (such as
+//! The origin's file may contain anything. Lines with unknown keys are left out, except for keys
+//! that the policy lists in `robots.origin_keys`. Lines with control characters, and lines with a
+//! host that crawlers cannot reach, are left out, too. Lines about the use of the content (such as
 //! `Content-Signal`) are left out if the policy has a line with the same key for the whole site.
 
 use super::draft::lines_size;
@@ -26,7 +26,7 @@ use std::time::Duration;
 #[derive(Default)]
 pub struct OriginGroup {
     pub rules: Vec<(Rule, RuleSource)>,
-    pub crawl_delay: Option<Duration>,
+    pub crawl_delay: Option<(Duration, RuleSource)>,
     pub extensions: Vec<ExtensionLine>,
 }
 
@@ -297,12 +297,13 @@ fn unite_groups(
             .other_lines
             .iter()
             .filter(|number| !omitted_lines.contains(number));
-        let records = others.filter_map(|&number| file.key_value(number));
-        for record in records.filter(|record| !is_host_wide(record.key)) {
+        let records = others.filter_map(|&number| Some((number, file.key_value(number)?)));
+        for (number, record) in records.filter(|(_, record)| !is_host_wide(record.key)) {
             if record.key == RobotsKey::CrawlDelay {
-                group.crawl_delay = group
-                    .crawl_delay
-                    .or_else(|| parse_crawl_delay(&file.text(&record.value)));
+                group.crawl_delay = group.crawl_delay.or_else(|| {
+                    let delay = parse_crawl_delay(&file.text(&record.value))?;
+                    Some((delay, RuleSource::Origin(number)))
+                });
             } else {
                 push_new(
                     &mut group.extensions,

@@ -1,8 +1,8 @@
 //! Combines the registry (crawlgate's table of known crawlers) with the section `crawlers` of a
 //! policy, in which an owner adds or corrects crawlers for one site. [`CrawlerFacts`] is the
 //! combined data about one crawler; the policy takes precedence over the registry. [`site_markers`]
-//! collects what the policy adds to the recognition of user agents, and [`crawler_networks`] the IP
-//! networks that the policy lists for crawlers.
+//! collects what the policy adds for recognising crawlers by user agent. [`crawler_networks`]
+//! collects the IP networks that the policy lists for crawlers.
 
 use crate::crawlers::{
     Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience, SiteMarkers,

@@ -1,7 +1,7 @@
 //! [`UrlRewriter`] makes the URLs in the origin's robots.txt fit to be published. An origin that
-//! does not know its public name writes the host by which crawlgate reaches it. `UrlRewriter`
-//! replaces that host by the site's public host. A line that names another host that crawlers
-//! cannot reach, such as an internal server, is left out.
+//! does not know the public host of its site writes its internal host into these URLs.
+//! `UrlRewriter` replaces it by the public host. If a URL has another host that crawlers cannot
+//! reach, such as `localhost`, its line is dropped.
 
 use crate::crawlers::is_public_address;
 use crate::policy::model::Policy;

@@ -3,7 +3,7 @@
 
 use super::signals::yes_or_no;
 use crate::indexing::Directives;
-use crate::policy::model::{Expectation, PolicyTest, TestCachedCopy};
+use crate::policy::model::{Expectation, PolicyTest, TestCachedRobotsTxt};
 use crate::yaml::{Located, MapFields, NodeReader, NodeValue};
 use std::net::IpAddr;
 
@@ -74,16 +74,16 @@ fn address(node: NodeReader<'_>) -> Option<IpAddr> {
 
 /// Decodes the copy that the crawler has cached: `none`, `current`, or the text of an earlier
 /// robots.txt.
-fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedCopy> {
+fn cached_copy(node: NodeReader<'_>) -> Option<TestCachedRobotsTxt> {
     node.parse_with(
         "\"none\", \"current\", or the text of a robots.txt",
         |text| match text {
-            "none" => Some(TestCachedCopy::Nothing),
-            "current" => Some(TestCachedCopy::InForce),
+            "none" => Some(TestCachedRobotsTxt::Nothing),
+            "current" => Some(TestCachedRobotsTxt::InForce),
             // Every rule of a robots.txt has a colon.
             text => text
                 .contains(':')
-                .then(|| TestCachedCopy::Superseded(text.to_owned())),
+                .then(|| TestCachedRobotsTxt::Superseded(text.to_owned())),
         },
         (
             "bad-value",

@@ -1,5 +1,6 @@
-//! [`crawlers`] decodes the policy section `crawlers`. For one site, the section adds the owner's
-//! own crawlers, and corrects the registry (crawlgate's table of known crawlers).
+//! [`crawlers`] decodes the policy section `crawlers`. The section adds crawlers to the registry
+//! (crawlgate's table of known crawlers), and corrects entries of the registry. It applies to one
+//! site only.
 
 use crate::crawlers::{RobotsObedience, decode_networks};
 use crate::policy::model::CrawlerDescription;

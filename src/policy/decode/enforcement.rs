@@ -8,7 +8,7 @@ use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{
-    AnswerPolicy, BehindCache, Enforcement, EnforcementFields, EnforcementMode,
+    AnswerPolicy, Enforcement, EnforcementFields, EnforcementMode, FrontCacheLifetime,
 };
 use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue, parse_duration};
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ fn exempt(node: NodeReader<'_>) -> Vec<Located<String>> {
 
 /// Decodes `no`, `yes` (as long as `max_age` permits), or how long the cache keeps a file whatever
 /// `max_age` is.
-fn behind_cache(node: NodeReader<'_>) -> Option<BehindCache> {
+fn behind_cache(node: NodeReader<'_>) -> Option<FrontCacheLifetime> {
     node.parse_with(
         "yes, no or a duration",
         parse_behind_cache,
@@ -160,14 +160,14 @@ fn behind_cache(node: NodeReader<'_>) -> Option<BehindCache> {
     )
 }
 
-fn parse_behind_cache(text: &str) -> Option<BehindCache> {
+fn parse_behind_cache(text: &str) -> Option<FrontCacheLifetime> {
     match text.to_ascii_lowercase().as_str() {
-        "no" | "false" | "off" => Some(BehindCache::No),
-        "yes" | "true" | "on" => Some(BehindCache::AsLongAsMaxAge),
+        "no" | "false" | "off" => Some(FrontCacheLifetime::No),
+        "yes" | "true" | "on" => Some(FrontCacheLifetime::AsLongAsMaxAge),
         _ => parse_duration(text)
             .ok()
             .filter(|length| *length <= MAX_GRACE)
-            .map(BehindCache::For),
+            .map(FrontCacheLifetime::For),
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`rules`] decodes the policy section `indexing`: X-Robots-Tag directives, and the conditions
 //! that say which responses get them. [`condition_list`] decodes a condition that is a list, for
-//! other sections, too. An empty list is an error, because the rule would hold for all pages.
+//! other sections, too. An empty list is an error, because the rule would then apply to all pages.
 
 use super::patterns::patterns;
 use crate::indexing::{DirectiveError, Directives, TagScope, is_directive_name};

@@ -1,6 +1,6 @@
 //! [`read`] parses a policy file and returns a [`Policy`] in which every value is valid. Each
-//! larger section of the policy has a file here. A decoder that finds a mistake adds an error and
-//! continues, so that one run reports all mistakes.
+//! larger section of the policy has its own submodule. A decoder that finds a mistake adds an error
+//! and continues, so that one run reports all mistakes.
 
 mod answers;
 mod cases;

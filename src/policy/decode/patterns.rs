@@ -1,6 +1,6 @@
 //! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern is
-//! written like a value of Allow and Disallow: a prefix of URLs, in which `*` stands for any
-//! characters and a last `$` for the end.
+//! written like a value of Allow and Disallow: as the beginning of the URLs that it matches. In a
+//! pattern, `*` stands for any characters, and a last `$` for the end of the URL.
 
 use crate::policy::regular_expression::{PATH_HELP, looks_like_regex};
 use crate::yaml::{Decoder, Diagnostic, Located, NodeReader};

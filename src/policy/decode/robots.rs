@@ -1,6 +1,6 @@
-//! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of
-//! robots.txt. The section also says how the origin's own robots.txt is used: it is merged with the
-//! policy's groups, ignored, or published without groups of the policy.
+//! [`robots`] decodes the policy section `robots`: the groups and sitemaps of robots.txt, and how
+//! long crawlers may cache it (`max_age`). The section also says whether crawlgate publishes the
+//! rules of the policy, the robots.txt of the origin, or both merged.
 
 use super::answers::included_file;
 use super::patterns::patterns;
@@ -279,7 +279,7 @@ fn check_extends(groups: &[GroupPolicy], decoder: &Decoder) {
 /// The index of the group that a group extends.
 fn extended_group(groups: &[GroupPolicy], group: &GroupPolicy) -> Option<usize> {
     let token = &group.extends.as_ref()?.value;
-    groups.iter().position(|group| group.is_for(token))
+    groups.iter().position(|group| group.names_agent(token))
 }
 
 /// Decodes one absolute URL, or a list.

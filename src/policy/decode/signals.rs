@@ -203,13 +203,13 @@ fn licenses(node: NodeReader<'_>) -> Vec<LicensePolicy> {
 fn license(node: NodeReader<'_>) -> Option<LicensePolicy> {
     if !node.is_map() {
         return Some(LicensePolicy {
-            url: url(node, "the URL of a licence")?,
+            url: url(node, "the URL of a licence", LICENSE)?,
             paths: Vec::new(),
         });
     }
     node.decode_map("a licence: url, paths", |fields| {
         fields.required_field("url", "a licence needs a \"url\"", None);
-        let url = fields.get("url", |node| url(node, "an absolute URL"));
+        let url = fields.get("url", |node| url(node, "an absolute URL", LICENSE));
         let paths = condition_list(fields, "paths", patterns);
         Some(LicensePolicy { url: url?, paths })
     })?
@@ -219,7 +219,7 @@ fn license(node: NodeReader<'_>) -> Option<LicensePolicy> {
 fn urls(node: NodeReader<'_>) -> Vec<Located<String>> {
     reject_empty_list(node);
     node.one_or_many("a list of URLs")
-        .filter_map(|item| url(item, "a list of URLs"))
+        .filter_map(|item| url(item, "a list of URLs", LICENSE))
         .collect()
 }
 
@@ -237,7 +237,9 @@ pub fn tdm(node: NodeReader<'_>) -> Vec<TdmRule> {
             "write \"reservation: yes\" (reserved) or \"no\" (not reserved)",
         );
         let reserved = fields.get("reservation", yes_or_no);
-        let policy = fields.get("policy", |node| url(node, "the URL of a policy"));
+        let policy = fields.get("policy", |node| {
+            url(node, "the URL of a TDM policy", "tdm-policy.json")
+        });
         Some(TdmRule {
             paths,
             reserved: reserved?,
@@ -366,13 +368,17 @@ fn check_unique_paths<'a>(
     }
 }
 
+/// The file in the example of the help for a bad URL.
+const LICENSE: &str = "license.xml";
+
 /// Decodes an absolute URL for lines of robots.txt, for `<...>` in a Link header, and for other
 /// headers: nothing in it may end one of these.
-fn url(node: NodeReader<'_>, wanted: &str) -> Option<Located<String>> {
+fn url(node: NodeReader<'_>, wanted: &str, example: &str) -> Option<Located<String>> {
     let url = node.located(wanted)?;
     let Some((message, help)) = url_mistake(&url) else {
         return Some(url);
     };
+    let help = help.replace(LICENSE, example);
     node.decoder
         .error_with_help("bad-url", url.span, message, help);
     None

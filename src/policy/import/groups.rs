@@ -3,7 +3,7 @@
 
 use super::Importer;
 use super::import_note::ImportNote;
-use super::signals::{ImportedLine, ImportedSignals};
+use super::signals::{ImportedSignals, LineImportResult};
 use super::yaml::one_line;
 use crate::crawlers::Registry;
 use crate::policy::agent_names::names_on_one_line;
@@ -183,7 +183,7 @@ impl Importer<'_> {
         let added = match record.key {
             RobotsKey::ContentSignal => draft.signals.add_signal(&value),
             RobotsKey::ContentUsage => draft.signals.add_usage(&value),
-            _ => ImportedLine::all_left_out(&value),
+            _ => LineImportResult::all_left_out(&value),
         };
         if added.left_out.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! [`ImportNote`]: what the owner should know about an imported robots.txt, mostly a part that was
-//! left out because a policy cannot express it or crawlers do not read it.
+//! [`ImportNote`]: what the owner should know about an imported robots.txt. Most notes are about a
+//! part that was left out, because a policy cannot express it, or because crawlers do not read it.
 
 /// A note about an import. Its text says what was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]

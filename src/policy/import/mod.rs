@@ -1,7 +1,7 @@
 //! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate.
-//! The policy is written as a person would write it, with the comments of the file. For every
-//! user-agent token it allows and disallows the same URLs as the file, except for parts that are
-//! left out: [`ImportedPolicy::notes`] lists these.
+//! For every user-agent token, the policy allows and disallows the same URLs as the file. It keeps
+//! the comments of the file. Parts of the file that a policy cannot express are left out, and
+//! listed in [`ImportedPolicy::notes`].
 
 mod comments;
 mod groups;

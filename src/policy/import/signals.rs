@@ -1,13 +1,13 @@
-//! [`ImportedSignals`]: what an imported group of robots.txt says about the use of content. It
-//! reads the lines `Content-Signal` (contentsignals.org) and `Content-Usage`
-//! (draft-ietf-aipref-attach-05), and writes them as fields of the policy. [`ImportedLine`] says
-//! which parts of a line are left out, mostly because a policy cannot express them.
+//! [`ImportedSignals`]: what an imported group of robots.txt says about the use of content. The
+//! group's lines `Content-Signal` (contentsignals.org) and `Content-Usage`
+//! (draft-ietf-aipref-attach-05) become fields of the policy. [`LineImportResult`] says which parts
+//! of a line are left out, mostly because a policy cannot express them.
 
 use super::yaml::yaml_scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{
-    SignalPart, parse_content_signal, parse_content_usage, parse_usage_member, yes_or_no,
+    ContentSignalPart, parse_content_signal, parse_content_usage, parse_usage_member, yes_or_no,
 };
 use crate::printable::join;
 use crate::robots::PathPattern;
@@ -18,17 +18,17 @@ const MAX_USAGE: usize = 1_000;
 
 /// The result of adding a line.
 #[derive(Default)]
-pub struct ImportedLine {
+pub struct LineImportResult {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
     /// The parts that a policy cannot express, or that contradict an earlier line of the group.
     pub left_out: Vec<String>,
 }
 
-impl ImportedLine {
+impl LineImportResult {
     /// The result for a line of which the policy has nothing.
-    pub fn all_left_out(value: &str) -> ImportedLine {
-        ImportedLine {
+    pub fn all_left_out(value: &str) -> LineImportResult {
+        LineImportResult {
             is_carried: false,
             left_out: vec![value.to_owned()],
         }
@@ -54,7 +54,7 @@ struct UsageRule {
 
 /// Parses the members of a dictionary: each category, and whether it is granted. Other members, and
 /// parameters, go into `added.left_out`. Of two members with the same category the last counts.
-fn parse_categories(members: &[&str], added: &mut ImportedLine) -> BTreeMap<String, bool> {
+fn parse_categories(members: &[&str], added: &mut LineImportResult) -> BTreeMap<String, bool> {
     let mut values = BTreeMap::new();
     for member in members {
         let (Some((category, word)), parameters) = parse_usage_member(member) else {
@@ -71,12 +71,12 @@ fn parse_categories(members: &[&str], added: &mut ImportedLine) -> BTreeMap<Stri
 
 impl ImportedSignals {
     /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
-    pub fn add_signal(&mut self, value: &str) -> ImportedLine {
-        let mut added = ImportedLine::default();
+    pub fn add_signal(&mut self, value: &str) -> LineImportResult {
+        let mut added = LineImportResult::default();
         for (part, meaning) in parse_content_signal(value) {
             let is_carried = match meaning {
-                Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
-                Some(SignalPart::Category(category, value)) => {
+                Some(ContentSignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
+                Some(ContentSignalPart::Category(category, value)) => {
                     *self.signal.entry(category).or_insert(value) == value
                 }
                 None => false,
@@ -95,15 +95,15 @@ impl ImportedSignals {
 
     /// Adds the value of a `Content-Usage` line: an optional path, and a dictionary of RFC 9651, as
     /// in `/open/ train-ai=y`.
-    pub fn add_usage(&mut self, value: &str) -> ImportedLine {
+    pub fn add_usage(&mut self, value: &str) -> LineImportResult {
         let (path, members) = parse_content_usage(value);
         let is_path_valid = path.is_none_or(|path| {
             path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
         });
         let Some(members) = members.filter(|_| is_path_valid) else {
-            return ImportedLine::all_left_out(value);
+            return LineImportResult::all_left_out(value);
         };
-        let mut added = ImportedLine::default();
+        let mut added = LineImportResult::default();
         let values = parse_categories(&members, &mut added);
         if values.is_empty() {
             return added;
@@ -121,7 +121,7 @@ impl ImportedSignals {
                     }
                 }
             }
-            None if full => return ImportedLine::all_left_out(value),
+            None if full => return LineImportResult::all_left_out(value),
             None => {
                 self.usage.push(UsageRule {
                     path: path.map(str::to_owned),

@@ -1,6 +1,6 @@
-//! [`Importer::render`] writes a policy that was imported from a robots.txt as YAML. It leaves out
-//! sitemaps and licences with invalid URLs, and rules before the first User-agent line. For each
-//! part that is left out it adds a note ([`ImportNote`]).
+//! [`Importer::render`] writes the YAML of a policy that was imported from a robots.txt. It leaves
+//! out sitemaps and licences with invalid URLs, and rules before the first User-agent line. For
+//! each part that is left out it adds a note ([`ImportNote`]).
 
 use super::comments::ImportedComments;
 use super::groups::{ImportedGroup, ImportedRule};

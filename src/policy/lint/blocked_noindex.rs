@@ -1,6 +1,6 @@
 //! The lint for a noindex (section `indexing` or `retire` of a policy) that no crawler sees,
-//! because robots.txt disallows the page. A crawler that may not fetch a page does not see its
-//! headers (Google and Yandex document that).
+//! because robots.txt disallows the page. A crawler that may not fetch a page does not see the
+//! headers of the page, as Google and Yandex document.
 
 use super::catalogue as lints;
 use crate::crawlers::Registry;

@@ -1,6 +1,6 @@
 //! Lints of robots.txt rules that close more than their owners want: the whole site, or files that
-//! pages need (style sheets, scripts, images). They check the group for Googlebot, or the group for
-//! `*` if Googlebot has none.
+//! pages need (style sheets, scripts, images). These lints check the group for Googlebot. If there
+//! is none, they check the group for `*`.
 
 use super::catalogue as lints;
 use super::subject::{LintSubject, SubjectGroup, SubjectRule};

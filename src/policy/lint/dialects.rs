@@ -1,5 +1,5 @@
-//! The lint of robots.txt rules that Google's open-source library reads otherwise than RFC 9309
-//! says. It judges sample URLs of each rule ([`sample_urls`]) in both ways, and reports a
+//! The lint of robots.txt rules that Google's open-source library reads differently from RFC 9309.
+//! The lint judges sample URLs of each rule ([`sample_urls`]) in both ways, and reports a
 //! difference. [`lint`] does this for the policy of a site, and `file/mod.rs` for a robots.txt
 //! file.
 

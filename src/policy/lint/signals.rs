@@ -1,7 +1,7 @@
 //! Lints of a policy's statements about the use of content. They report statements that contradict
 //! each other in different vocabularies (such as Content-Signal and Content-Usage). They also
 //! report licence URLs without https, demands for a licence when no licence is named, and demands
-//! that search engines would get, too.
+//! for a licence that search engines would get, too.
 
 use super::catalogue as lints;
 use crate::crawlers::{Purpose, Registry};
@@ -66,7 +66,7 @@ fn site_wide_values(
     category: SignalCategory,
 ) -> Vec<(&'static str, bool, SourceSpan)> {
     let robots = &site.policy.robots;
-    let star = robots.groups.iter().filter(|group| group.is_for("*"));
+    let star = robots.groups.iter().filter(|group| group.names_agent("*"));
     let mut signals = star
         .clone()
         .flat_map(|star| &star.signals.content_signal)

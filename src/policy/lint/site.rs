@@ -1,7 +1,8 @@
-//! Lints of a whole site and its policy, beyond the lines of robots.txt. Some are interlocks:
-//! errors that reject a policy which could cost the site its place in search engines. The others
-//! check pauses, answers, names of crawlers and proof of identity. They also report Allow rules of
-//! the origin's robots.txt that are left out when that file is merged with the policy.
+//! Lints of a whole site and its policy, beyond the lines of robots.txt. Some of these lints are
+//! interlocks: they reject a policy if it could cost the site its place in search engines. The
+//! other lints check pauses, answers, names of crawlers and proof of identity. They also report the
+//! Allow rules of the origin's robots.txt that are left out when that file is merged with the
+//! policy.
 
 use super::agents;
 use super::catalogue as lints;

@@ -1,5 +1,5 @@
-//! Lints of the Sitemap lines of a robots.txt: relative URLs, other hosts, and sitemaps that
-//! crawlers may not fetch.
+//! Lints of the Sitemap lines of a robots.txt: relative URLs, sitemaps on other hosts, and sitemaps
+//! that crawlers may not fetch.
 
 use super::catalogue as lints;
 use super::subject::LintSubject;

@@ -1,6 +1,6 @@
-//! [`LintSubject`]: a robots.txt in the form that lints check. It is made from a policy or from a
-//! robots.txt file, so that the same lints check both. Every token, rule and sitemap keeps its
-//! position in the policy or the file, so that messages can point there.
+//! [`LintSubject`]: a robots.txt in the form that lints check. A subject is made from a policy or
+//! from a robots.txt file, so that the same lints can check policies and files. Every token, rule
+//! and sitemap keeps its position in the policy or the file, so that messages can point there.
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};

@@ -28,7 +28,7 @@ pub struct Enforcement {
     pub exempt: Vec<Located<String>>,
     /// Whether a cache in front of crawlgate answers robots.txt, so that crawlgate does not see
     /// which version a crawler fetched. `None` where the policy does not say.
-    pub behind_cache: Option<BehindCache>,
+    pub behind_cache: Option<FrontCacheLifetime>,
 }
 
 impl Enforcement {
@@ -56,7 +56,7 @@ impl Enforcement {
 
 /// How long a cache in front of crawlgate may keep a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum BehindCache {
+pub enum FrontCacheLifetime {
     /// There is no cache.
     No,
     /// As long as `max_age` permits.

@@ -1,7 +1,7 @@
 //! The results of judging a request. [`Verdict`] is what the rules say about the URL. [`Kind`] is
 //! what crawlgate calls the request, such as a violation. [`IdentityStatus`] says whether the
-//! client is the crawler that it claims to be. The tests in a policy name the results that they
-//! expect, and logs, metrics, reports and pages show results.
+//! client is the crawler that it claims to be. A test in a policy names the results that its owner
+//! expects. Logs, metrics, reports and pages show results.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};

@@ -1,5 +1,6 @@
 //! [`Policy`]: one site's policy file, decoded. Every value is validated, and most absent fields
-//! have their default. Values that messages point at keep their place in the file ([`Located`]).
+//! have their default. Values keep their position in the file ([`Located`]) if messages point
+//! there.
 
 mod enforcement;
 mod indexing;
@@ -244,7 +245,7 @@ pub struct GroupPolicy {
 
 impl GroupPolicy {
     /// Whether the group names this token (or `*`), without regard to case.
-    pub fn is_for(&self, token: &str) -> bool {
+    pub fn names_agent(&self, token: &str) -> bool {
         self.agents
             .iter()
             .any(|agent| agent.eq_ignore_ascii_case(token))
@@ -329,7 +330,7 @@ pub struct PolicyTest {
     /// The proven identity; when absent, it follows from `ip` and the policy's networks.
     pub identity: Option<IdentityStatus>,
     /// The copy that the crawler has cached; unknown when absent.
-    pub cached: Option<TestCachedCopy>,
+    pub cached: Option<TestCachedRobotsTxt>,
     pub expect: Expectation,
     /// The whole entry.
     pub span: SourceSpan,
@@ -350,7 +351,7 @@ pub enum ExpectedAction {
 
 /// The copy of robots.txt that the crawler of a test has cached.
 #[derive(Clone, Debug)]
-pub enum TestCachedCopy {
+pub enum TestCachedRobotsTxt {
     /// Nothing: it never fetched robots.txt, on a host that was observed all the time.
     Nothing,
     /// Only the version in force.

@@ -1,6 +1,6 @@
 //! [`HostIndex`] finds the site of a request by its host. An exact name takes precedence over
-//! wildcard patterns, and a longer pattern over a shorter one. If nothing matches, the request
-//! belongs to the site whose policy names no hosts, if there is one.
+//! wildcard patterns. A longer pattern takes precedence over a shorter pattern. If nothing matches,
+//! the request belongs to the site whose policy names no hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;

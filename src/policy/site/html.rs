@@ -1,4 +1,4 @@
-//! [`HtmlRules`]: the compiled section `html` of a policy. By the path of an HTML page it decides
+//! [`RobotsMetaPaths`]: the compiled section `html` of a policy. The path of an HTML page decides
 //! whether crawlgate writes robots meta tags into the page.
 
 use super::RobotsVersionId;
@@ -8,15 +8,15 @@ use crate::yaml::located_values;
 
 /// The pages that robots metas are written into.
 #[derive(Debug)]
-pub struct HtmlRules {
+pub struct RobotsMetaPaths {
     paths: Vec<PathPattern>,
     not_paths: Vec<PathPattern>,
 }
 
-impl HtmlRules {
+impl RobotsMetaPaths {
     /// Compiles the section; `None` where nothing is written into pages.
-    pub fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
-        policy.meta.then(|| HtmlRules {
+    pub fn new(policy: &HtmlPolicy) -> Option<RobotsMetaPaths> {
+        policy.meta.then(|| RobotsMetaPaths {
             paths: patterns(&policy.paths),
             not_paths: patterns(&policy.not_paths),
         })

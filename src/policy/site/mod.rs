@@ -1,6 +1,6 @@
 //! [`Site`]: a policy, compiled for judging requests. The module `compile` makes it when a policy
-//! is loaded, so that requests only look things up. A [`Snapshot`] holds all sites at one moment,
-//! with the history of each host.
+//! is loaded, so that handling a request needs only look-ups. A [`Snapshot`] holds all sites at one
+//! moment, with the history of each host.
 
 use super::model::{OriginTagsMode, Policy};
 use super::origin::{OriginRobotsAvailability, OriginRobotsTxt};
@@ -30,7 +30,7 @@ pub use crawler_rules::{
 pub use entry::{PauseWindow, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagChangeTimes};
 pub use front_page::{FrontPageStatus, SEARCH_ENGINES};
 pub use hosts::{HostIndex, split_host_port};
-pub use html::HtmlRules;
+pub use html::RobotsMetaPaths;
 pub use networks::CrawlerNetworks;
 pub use pages::{PageTemplate, PageTemplatePart, SiteAnswerPages};
 pub use robots_txt::{DroppedAllow, PreviousRobotsTxt, RobotsTxt, RuleSource};
@@ -69,6 +69,8 @@ pub struct Site {
     pub rule_sources: Vec<Vec<RuleSource>>,
     /// The source of each group, as in `document.groups`.
     pub group_sources: Vec<RuleSource>,
+    /// The source of the Crawl-delay of each group, as in `document.groups`.
+    pub delay_sources: Vec<Option<RuleSource>>,
     /// The tokens and markers that the site knows beside the registry.
     pub tokens: SiteMarkers,
     /// The answers to blocked requests; [`CrawlerRules`] has indexes of them.
@@ -84,7 +86,7 @@ pub struct Site {
     /// How the origin's X-Robots-Tag is treated.
     pub origin_tags: OriginTagsMode,
     /// Which HTML pages get robots metas.
-    pub html: Option<HtmlRules>,
+    pub html: Option<RobotsMetaPaths>,
     /// The time that it was compiled for.
     pub at: Timestamp,
     /// When it must be compiled again, because a retirement moves to its next stage.

@@ -1,8 +1,8 @@
 //! [`RobotsTxt`]: the robots.txt that a site serves, with its ETag and Cache-Control. Its rules
 //! come from the policy, or from the policy merged with the origin's own robots.txt. [`RuleSource`]
-//! says which of the two a rule comes from. [`DroppedAllow`] is an Allow line of the origin that
-//! was left out, because it would open URLs that the policy disallows. [`PreviousRobotsTxt`] is
-//! what the site served before crawlgate.
+//! says whether a rule comes from the policy or from the origin. [`DroppedAllow`] is an Allow line
+//! of the origin that was left out, because it would open URLs that the policy disallows.
+//! [`PreviousRobotsTxt`] is what the site served before crawlgate.
 
 use super::RobotsVersionId;
 use crate::robots::PathPattern;

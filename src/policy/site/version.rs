@@ -1,5 +1,6 @@
-//! [`RobotsVersionId`]: the id of one robots.txt, a hash of its bytes. crawlgate stores it to
-//! remember which robots.txt a host published, and which one a crawler may still have in its cache.
+//! [`RobotsVersionId`]: the id of one robots.txt, a hash of its bytes. By this id crawlgate
+//! remembers which robots.txt a host published, and which robots.txt a crawler may still have in
+//! its cache.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

@@ -5,12 +5,12 @@
 
 use super::TimelineSpan;
 use crate::policy::model::HostPattern;
-use crate::publications::{Publication, PublicationLog, Tenure};
+use crate::publications::{HostTenure, Publication, PublicationLog};
 use std::collections::{BTreeSet, HashMap};
 
 /// The tenures that may count for a host, by pattern, the closest pattern first. The tenures of one
 /// pattern do not overlap.
-pub(super) type TenureLevels<'a> = Vec<&'a [&'a Tenure]>;
+pub(super) type TenureLevels<'a> = Vec<&'a [&'a HostTenure]>;
 
 /// Identifies a tenure: its level, its site, and the numbers of its first and last change.
 pub(super) type TenureKey<'a> = (usize, &'a str, u64, u64);
@@ -18,7 +18,7 @@ pub(super) type TenureKey<'a> = (usize, &'a str, u64, u64);
 /// A log, by patterns (`None` stands for every other host) and by the names of sites.
 #[derive(Default)]
 pub(super) struct LogIndex<'a> {
-    tenures: HashMap<Option<HostPattern>, Vec<&'a Tenure>>,
+    tenures: HashMap<Option<HostPattern>, Vec<&'a HostTenure>>,
     publications: HashMap<&'a str, Vec<&'a Publication>>,
 }
 
@@ -136,7 +136,10 @@ pub(super) fn distinct_patterns(indexes: &[LogIndex<'_>]) -> Vec<Option<HostPatt
 }
 
 /// The time in which a publication counted for the hosts of a tenure; `None` if they do not overlap.
-fn overlapping_span<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<TimelineSpan<'a>> {
+fn overlapping_span<'a>(
+    tenure: &HostTenure,
+    publication: &'a Publication,
+) -> Option<TimelineSpan<'a>> {
     let since = [tenure.span.since, publication.span.since]
         .into_iter()
         .max_by_key(|change| change.number)?;

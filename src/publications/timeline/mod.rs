@@ -1,8 +1,8 @@
 //! Computes from the publication log which robots.txt each host published at each time
 //! ([`PublicationLog::build_histories`]). Several sites may have patterns that match a host: only
 //! the site with the most specific pattern counts. All hosts with the same most specific pattern
-//! have the same past. So a history is made for each pattern, not for each host. Patterns that
-//! always belonged to the same sites share their history.
+//! have the same history. So a history is computed for each pattern, not for each host. Patterns
+//! that always belonged to the same sites share their history.
 //!
 //! `index` finds the entries of the log that count for a pattern. `peers` adds what other instances
 //! of crawlgate published.
@@ -139,7 +139,8 @@ impl PublicationLog {
             }
         }
         if let Some((version, until)) = self.declared_version(spans) {
-            history.is_declared = true;
+            // In a gap crawlers may have been served yet another file.
+            history.is_declared = self.gaps.broken_at.is_none_or(|broken| until >= broken);
             if until >= cached_since
                 && seen.insert(version)
                 && !add_superseded(&mut history, version, until, until, &mut parsed)
@@ -151,18 +152,17 @@ impl PublicationLog {
     }
 
     /// The version that the operator declares for the time before crawlgate, and until when it was
-    /// served: the beginning of the first span. `None` without a declaration, or if the host has not
-    /// been at one site without a gap since.
+    /// served: the beginning of the first span. A gap since then does not take back that it was
+    /// served. `None` without a declaration, if the log was lost, or if the host has not been at one
+    /// site since.
     fn declared_version(&self, spans: &[TimelineSpan<'_>]) -> Option<(RobotsVersionId, Timestamp)> {
         let last = spans.last().filter(|last| last.until.is_none())?;
         let first = spans.first()?.since;
         let moved = on_site_since(spans)?;
-        let is_unbroken = self.gaps.lost_at.is_none()
-            && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
         let version = self
             .declared
             .get(&last.publication.site)
-            .filter(|_| is_unbroken && moved == first);
+            .filter(|_| self.gaps.lost_at.is_none() && moved == first);
         version.map(|version| (*version, first.at))
     }
 

@@ -1,6 +1,5 @@
-//! Adds to the history of a host what other instances of crawlgate published on the same host.
-//! Several instances may serve one site, and a crawler may have fetched robots.txt from any of
-//! them.
+//! Adds to the history of a host what other instances of crawlgate published on the same host. When
+//! several instances serve one site, a crawler may have fetched robots.txt from any instance.
 
 use super::{
     HistoryHorizon, RECOMPUTED_WITHIN, TimelineSpan, add_superseded, identity_epoch, on_site_since,

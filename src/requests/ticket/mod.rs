@@ -1,6 +1,6 @@
 //! [`Ticket`]: one HTTP request and crawlgate's decision about it. It exists from the arrival of
-//! the request until the request is recorded in logs and metrics. If a ticket is dropped before it
-//! is finished, the request is recorded as one whose client left.
+//! the request until the request is recorded in logs and metrics. If a ticket is dropped
+//! unfinished, the record says that the client left.
 
 #[cfg(feature = "proxy")]
 mod routing;
@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::forwarding::ForwardedElement;
 use crate::judge::{Judge, Recorder, record_front_page_tags};
 use crate::policy::SiteEntry;
-use crate::record::{Arrival, Judgement, RequestCopy, RequestRecord, SentResponse};
+use crate::record::{ArrivalTimes, Judgement, RequestCopy, RequestRecord, SentResponse};
 use crate::settings::{ClientAddressField, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
@@ -37,9 +37,9 @@ pub struct RequestServices {
 
 /// One request. Boxed, because a ticket is moved often, and moving half a kilobyte each time costs
 /// more than an allocation.
-pub struct Ticket(Box<TicketState>);
+pub struct Ticket(Box<TicketInner>);
 
-struct TicketState {
+struct TicketInner {
     shared: Arc<RequestServices>,
     record: RequestRecord,
     /// The `Forwarded` field of a trusted proxy.
@@ -75,7 +75,7 @@ impl Ticket {
         forwarded: Option<Box<ForwardedElement>>,
     ) -> Ticket {
         shared.recorder.metrics.in_flight.inc();
-        Ticket(Box::new(TicketState {
+        Ticket(Box::new(TicketInner {
             record: RequestRecord::unjudged(request),
             shared,
             forwarded,
@@ -117,7 +117,7 @@ impl Ticket {
     }
 
     /// When it arrived.
-    pub fn arrival(&self) -> Arrival {
+    pub fn arrival(&self) -> ArrivalTimes {
         self.0.record.request.arrival
     }
 
@@ -236,7 +236,7 @@ impl Ticket {
         let RequestRecord {
             request, judgement, ..
         } = &mut self.0.record;
-        judgement.release_policies(request.host());
+        judgement.narrow_snapshot(request.host());
     }
 
     /// Sets how long the origin took to send the head of its response.
@@ -251,7 +251,7 @@ impl Ticket {
                 .shared
                 .recorder
                 .metrics
-                .count_page(&entry.site.name, end);
+                .count_rewrite_outcome(&entry.site.name, end);
         }
     }
 
@@ -265,7 +265,7 @@ impl Ticket {
     }
 }
 
-impl TicketState {
+impl TicketInner {
     /// Records the request, once. If the client got a copy of robots.txt that it may cache, the
     /// ledger is updated first.
     fn close(&mut self, sent: &ResponseOutcome<'_>) {
@@ -319,7 +319,7 @@ impl TicketState {
     }
 }
 
-impl Drop for TicketState {
+impl Drop for TicketInner {
     /// Records a request that is still open as one whose client left.
     fn drop(&mut self) {
         self.close(&ResponseOutcome::default());

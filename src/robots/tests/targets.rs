@@ -2,8 +2,8 @@
 //! absolute URL is reduced to its path, and how dot segments and parameters are resolved.
 
 use super::{normalised_target, resolved_target, stripped_target};
-use crate::robots::TargetScratch;
 use crate::robots::target::ResolvedTarget;
+use crate::robots::{TargetScratch, escape_url};
 
 #[test]
 fn escapes_are_decoded_only_where_they_mean_the_same() {
@@ -136,6 +136,19 @@ fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
         ("/a/..?x", Some("/?x")),
     ] {
         assert_eq!(resolved_target(raw).as_deref(), expected, "{raw}");
+    }
+}
+
+#[test]
+fn written_url_is_escaped_as_crawlers_do() {
+    for (written, sent) in [
+        ("/a?b=c#d", "/a?b=c#d"),
+        ("/überuns", "/%C3%BCberuns"),
+        ("/a b/\t?q=\"<>`\"", "/a%20b/%09?q=%22%3C%3E%60%22"),
+        ("/%c3%BC%zz%", "/%c3%BC%zz%"),
+        ("/{a}|[b]^'\\", "/{a}|[b]^'\\"),
+    ] {
+        assert_eq!(escape_url(written), sent);
     }
 }
 

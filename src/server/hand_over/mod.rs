@@ -10,7 +10,7 @@ use super::ServerError;
 use super::service_manager::{notify, notify_ready};
 use super::services::Services;
 use super::sockets::{ControlEndpoint, PassableListener};
-use super::stop::Stop;
+use super::stop::StopHandle;
 use crate::admin::control::{ControlRequestHandler, ControlSocket, UpgradeHandler};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 use crate::facts::{Fact, FactSubscriber};
@@ -70,7 +70,7 @@ pub struct UpgradeCoordinator {
     pub control: ControlEndpoint,
     /// Whether another process may replace this one.
     is_replaceable: bool,
-    pub stop: Arc<Stop>,
+    pub stop: Arc<StopHandle>,
     /// The listeners, with descriptors for the next process. Empty once that has them, or this
     /// process stops.
     pub listeners: Arc<Mutex<Vec<PassableListener>>>,
@@ -103,7 +103,7 @@ impl UpgradeCoordinator {
     /// socket, if this process has it already.
     pub fn new(
         services: Arc<Services>,
-        stop: Arc<Stop>,
+        stop: Arc<StopHandle>,
         listeners: Vec<PassableListener>,
         control: Option<ControlSocket>,
         is_replaceable: bool,
@@ -243,7 +243,7 @@ impl UpgradeCoordinator {
         // An upgrade in progress finishes first.
         let _over = lock(&self.upgrade_lock);
         self.services.instance.ledger.reclaim();
-        self.end_relay();
+        self.join_relay_thread();
         if let Err(error) = next
             .channel
             .send(&PredecessorMessage::Farewell { cut_off }, &[])
@@ -261,7 +261,7 @@ impl UpgradeCoordinator {
     }
 
     /// Waits for the end of the relay thread, if it runs. Its sender must be dropped before.
-    fn end_relay(&self) {
+    fn join_relay_thread(&self) {
         if let Some(relay) = lock(&self.relay).take() {
             // A panic was reported already.
             let _ = relay.join();
@@ -361,7 +361,7 @@ impl UpgradeCoordinator {
         let memory = HandedOverMemory {
             monotonic: monotonic.as_millis() as u64,
             behaviours: Some(instance.behaviours.export(monotonic)),
-            servers: upstreams.passed_servers(),
+            servers: upstreams.excluded_servers_to_hand_over(),
             challenges: acme
                 .as_ref()
                 .and_then(|acme| serde_json::to_value(acme.hand_over()).ok())
@@ -387,7 +387,7 @@ impl UpgradeCoordinator {
             ..
         } = &*self.services;
         instance.ledger.reclaim();
-        self.end_relay();
+        self.join_relay_thread();
         if let Some(acme) = acme {
             acme.resume();
         }

@@ -1,6 +1,6 @@
 //! What a new process does after an upgrade until the previous process ends. The previous process
 //! still answers its last requests, and reports each robots.txt that it serves to a crawler. The
-//! new process records these as if it had served them itself.
+//! new process records each such answer as if it were its own.
 
 use super::{UpgradeCoordinator, UpgradeRefusal};
 use crate::facts::{AnyFact, Fact};
@@ -8,7 +8,7 @@ use crate::locks::lock;
 use crate::server::ServerError;
 use crate::server::service_manager::notify_ready;
 use crate::threads::spawn;
-use crate::upgrade::{Predecessor, Successor, SuccessorMessage};
+use crate::upgrade::{PendingTakeover, Predecessor, SuccessorMessage};
 use crate::upkeep::Instance;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Release;
@@ -62,7 +62,7 @@ impl UpgradeCoordinator {
     /// listener accepts connections.
     pub fn follow_predecessor(
         self: &Arc<UpgradeCoordinator>,
-        successor: Successor,
+        successor: PendingTakeover,
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
         let predecessor = successor.wait_to_serve()?;
@@ -120,7 +120,7 @@ impl UpgradeCoordinator {
                 _ => {}
             },
         );
-        ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
+        ledger.record_predecessor_end(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
         match cut_off {
             Some(0) => {
                 tracing::info!(

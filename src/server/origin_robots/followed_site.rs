@@ -1,6 +1,6 @@
-//! [`FollowedSite`]: a site whose policy includes rules from the origin's own robots.txt, with the
-//! state of crawlgate's copy of that file. If a new site gets the host of another site, the new
-//! site takes over the copy of that other site.
+//! [`FollowedSite`]: a site whose policy includes rules from the origin's own robots.txt. A
+//! [`FollowedSite`] has the state of crawlgate's copy of that file. If a new site gets the host of
+//! another site, the new site takes over the other site's copy.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginRobotsTxt};

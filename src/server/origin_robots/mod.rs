@@ -7,7 +7,7 @@
 //! states:
 //! - used: a followed site uses it. If the site is removed, the copy becomes unused;
 //! - unused: its site was removed. If a site of the same name comes back, that site uses the copy
-//!   again. crawlgate keeps at most 64 unused copies, each for as long as crawlers may have it
+//!   again. crawlgate keeps at most 64 unused copies, and each only while crawlers may have it
 //!   cached;
 //! - removed: no site can use it again.
 
@@ -258,7 +258,7 @@ impl OriginRobotsTracker {
                     let why = crate::printable::join(findings, "; ");
                     // Findings about a line of the file name its URL.
                     let is_named = why.contains(&copy.url);
-                    site.fetch.hold_back(if is_named {
+                    site.fetch.record_held_back(if is_named {
                         why
                     } else {
                         format!("{}: {why}", copy.url)

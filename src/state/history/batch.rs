@@ -10,7 +10,7 @@
 //! - the paths that each crawler requested most ([`DayPaths`]).
 
 use super::PeriodLength;
-use crate::record::{DayPaths, PathOwner, RecordRow, RequestCounts};
+use crate::record::{DayPaths, RecordRow, RequestCounts, TopPathsKey};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
@@ -48,7 +48,7 @@ pub struct RequestHistoryBatch {
     /// By [`DailyCountKind`], and by the beginning of the day and the names.
     pub daily: [BTreeMap<(Timestamp, [String; 2]), u64>; DailyCountKind::VARIANTS.len()],
     /// By the beginning of the day and the crawler. They replace what is stored.
-    pub paths: BTreeMap<(Timestamp, PathOwner), Vec<CountedKey>>,
+    pub paths: BTreeMap<(Timestamp, TopPathsKey), Vec<CountedKey>>,
     /// With the fields of [`SAMPLE_FIELDS`](crate::record::SAMPLE_FIELDS).
     pub samples: Vec<RecordRow>,
 }

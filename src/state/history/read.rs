@@ -1,7 +1,6 @@
 //! [`RequestHistoryReader`] reads the request counts and samples that the dashboard shows. It opens
 //! a connection of its own to the state database, so that it can read while another process writes.
-//! Without a state directory it reads the [`InMemoryHistory`] of this process. `samples.rs` has its
-//! queries of samples, and `peer_sums.rs` the sums of several instances.
+//! Without a state directory it reads the [`InMemoryHistory`] of this process.
 
 use super::sql::query_rows;
 use super::tables::{count_columns, counts_table, summed_columns};

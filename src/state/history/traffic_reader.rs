@@ -8,7 +8,7 @@ use super::read::{RequestHistoryError, RequestHistoryReader};
 use super::sql::query_rows;
 use super::traffic::{MAX_SHOWN_PATHS, PATHS, VISITS};
 use super::{PathRequestCount, PeriodLength, ServiceVisits};
-use crate::record::{DayPaths, PathOwner};
+use crate::record::{DayPaths, TopPathsKey};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use rusqlite::{Result as SqlResult, Row as SqlRow};
@@ -123,8 +123,8 @@ impl RequestHistoryReader {
 }
 
 /// Reads a path with its owner.
-fn read_path(row: &SqlRow<'_>) -> SqlResult<(PathOwner, CountedKey)> {
-    let owner = PathOwner {
+fn read_path(row: &SqlRow<'_>) -> SqlResult<(TopPathsKey, CountedKey)> {
+    let owner = TopPathsKey {
         crawler: row.get(0)?,
         site: row.get(1)?,
         identity: row.get(2)?,
@@ -141,7 +141,7 @@ fn read_path(row: &SqlRow<'_>) -> SqlResult<(PathOwner, CountedKey)> {
 #[cfg(test)]
 mod tests {
     use super::{PATHS, VISITS};
-    use crate::record::{DayPaths, PathOwner};
+    use crate::record::{DayPaths, TopPathsKey};
     use crate::sketch::CountedKey;
     use crate::state::history::read::InMemoryHistory;
     use crate::state::history::traffic::MAX_ROWS;
@@ -175,7 +175,7 @@ mod tests {
         });
         DayPaths {
             day,
-            owner: PathOwner {
+            owner: TopPathsKey {
                 site: "shop".into(),
                 crawler: "gptbot".into(),
                 identity,

@@ -1,7 +1,7 @@
 //! [`LogFile`]: a log file that is appended in whole lines. The file is opened when the first lines
 //! are written. If it was renamed, removed or replaced, it is created again under its path. While
-//! that fails, lines are lost. A line that was written in part, for example on a full disk, is
-//! ended before the next line. Every lost line is counted.
+//! that fails, lines are lost and counted. A line that was written in part, for example on a full
+//! disk, is ended before the next line.
 
 use crate::files::open_nonblocking;
 use crate::locks::lock;
@@ -29,7 +29,7 @@ pub struct LogFile {
 
 /// The error of a write, with the number of lines that are not in the file.
 #[derive(Debug)]
-pub struct LostLines {
+pub struct LogWriteError {
     pub lines: u64,
     pub error: io::Error,
 }
@@ -65,11 +65,11 @@ impl LogFile {
     /// Appends whole lines to the file at the log's path, which is opened if it is not open, and
     /// created again if it was renamed or removed. If that fails, the lines are lost. Without lines
     /// it only opens the file.
-    pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
+    pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LogWriteError> {
         let _alone = self.path.is_none().then(|| lock(&STDOUT_LOCK));
         match self.reopen_if_moved() {
             Ok(()) => self.append_lines(lines),
-            Err(error) => Err(LostLines {
+            Err(error) => Err(LogWriteError {
                 lines: count_lines(lines),
                 error,
             }),
@@ -77,8 +77,8 @@ impl LogFile {
     }
 
     /// Appends whole lines to the open file.
-    fn append_lines(&mut self, lines: &[u8]) -> Result<(), LostLines> {
-        self.end_torn_line().map_err(|error| LostLines {
+    fn append_lines(&mut self, lines: &[u8]) -> Result<(), LogWriteError> {
+        self.end_torn_line().map_err(|error| LogWriteError {
             lines: count_lines(lines),
             error,
         })?;
@@ -87,7 +87,7 @@ impl LogFile {
             // A line without its line end is not lost: the line end is written before the next
             // line.
             let ended = u64::from(self.torn && unwritten.first() == Some(&b'\n'));
-            LostLines {
+            LogWriteError {
                 lines: count_lines(unwritten) - ended,
                 error,
             }

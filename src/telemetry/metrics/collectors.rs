@@ -68,7 +68,7 @@ pub fn new_counter(name: &str, help: &str) -> IntCounter {
 
 /// Adds the metrics of this process.
 #[cfg(target_os = "linux")]
-pub fn add_process(registry: &Registry) {
+pub fn register_process_metrics(registry: &Registry) {
     let _ = registry.register(Box::new(
         prometheus::process_collector::ProcessCollector::for_self(),
     ));

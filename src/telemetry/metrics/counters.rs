@@ -1,8 +1,7 @@
 //! [`LabelledCounter`]: a metric that counts by several labels, one of which is `crawler` or
 //! `service`. All such metrics together are limited to [`MAX_SERIES`] time series; beyond that
 //! crawlgate counts under the crawler or service `overflow`. The history for the dashboard takes
-//! only what was counted since it last did so. Prometheus gets a copy of all counts for each
-//! scrape.
+//! only what is new since its last copy. Prometheus gets a copy of all counts for each scrape.
 
 use super::collectors::{IntCounterVec, MetricRegistrar};
 use crate::bounded::PrehashedKeys;

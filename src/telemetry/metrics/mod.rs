@@ -15,7 +15,7 @@ mod upstream;
 
 pub use collectors::new_counter;
 pub use edge::{ConnectionGaugeGuard, EdgeMetrics};
-pub use sites::SiteGauges;
+pub use sites::SiteGaugeValues;
 pub use upstream::{OriginMetrics, ServerId};
 
 use crate::locks::lock;
@@ -87,7 +87,7 @@ impl Metrics {
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
         #[cfg(all(feature = "metrics", target_os = "linux"))]
-        collectors::add_process(&registry);
+        collectors::register_process_metrics(&registry);
         let series = &Arc::default();
         Arc::new(Metrics {
             counts: CountTable::new(series),
@@ -173,7 +173,7 @@ impl Metrics {
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
-    pub fn count_page(&self, site: &str, outcome: &'static str) {
+    pub fn count_rewrite_outcome(&self, site: &str, outcome: &'static str) {
         self.pages
             .with_label_values(&[truncate_label(site), outcome])
             .inc();

@@ -1,7 +1,7 @@
 //! [`SiteMetrics`]: the Prometheus gauges of all sites. They show, for example, whether the policy
 //! of a site is in force, whether crawling is paused, and the state of crawlgate's copy of the
-//! origin's own robots.txt. [`SiteGauges`] has the values of one site. When a site is removed, its
-//! time series are removed.
+//! origin's own robots.txt. [`SiteGaugeValues`] has the values of one site. When a site is removed,
+//! its time series are removed.
 
 use super::collectors::{IntGauge, IntGaugeVec, MetricRegistrar, remove_sites};
 use super::{Metrics, UNCLAIMED};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// The values of the gauges of one site.
 #[derive(Debug)]
-pub struct SiteGauges {
+pub struct SiteGaugeValues {
     /// The name of the site.
     pub site: String,
     /// Empty when no policy of the site is in force.
@@ -103,11 +103,11 @@ impl SiteMetrics {
 
 impl Metrics {
     /// Sets the gauges of all sites, and removes the series of sites that are not in `sites` (but
-    /// keeps `unclaimed`) from all metrics but those of [`Metrics::set_suspended`] and
+    /// keeps `unclaimed`) from all metrics but those of [`Metrics::set_suspended_lists`] and
     /// [`Metrics::set_origin_robots`]. A site has `crawlgate_retire_paths` only while a path is
     /// retired, and `crawlgate_policy_info` only with a version. `reload_timestamp` is in seconds
     /// since 1970.
-    pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
+    pub fn set_sites(&self, sites: &[SiteGaugeValues], reload_timestamp: i64) {
         let _one = self.lock_gauges();
         let names: HashSet<&str> = sites
             .iter()
@@ -165,7 +165,7 @@ impl Metrics {
     /// Replaces `crawlgate_identity_suspended{site,crawler}` by those of `lists`: each list that
     /// verified or accused a client, as site, crawler, and whether the list is suspended. Lists
     /// beyond the first `MAX_SERIES` are left out.
-    pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
+    pub fn set_suspended_lists(&self, lists: impl Iterator<Item = (String, String, bool)>) {
         let _one = self.lock_gauges();
         self.sites.suspended.reset();
         for (site, crawler, suspended) in lists.take(MAX_SERIES) {

@@ -5,7 +5,7 @@
 //!
 //! A visitor has a place, waits in the queue, or is turned away because the queue is full or the
 //! wait took too long. A crawler has a place or is turned away. Places are atomic counters at the
-//! servers; the lock is taken only while somebody waits.
+//! servers. The lock of the queue is taken only while a visitor waits.
 
 use super::client_counts::ClientCounts;
 use super::{InFlightGuard, ReleasablePlace, Server, add_below};
@@ -235,7 +235,7 @@ impl AdmissionQueue {
         }
         let Some(server) = servers
             .iter()
-            .find(|server| server.try_enter(self.settings.connections, crawlers))
+            .find(|server| server.try_add_in_flight(self.settings.connections, crawlers))
         else {
             self.places_by_client.remove(client_hash);
             return None;
@@ -246,8 +246,10 @@ impl AdmissionQueue {
     /// Counts one more place for this client, unless it has a quarter of all places already. Returns
     /// whether it did. A client without an address has no limit.
     fn try_add_place(&self, client_hash: Option<u64>) -> bool {
-        self.places_by_client
-            .try_add(client_hash, fraction(self.total_places(), PLACES_DIVISOR))
+        self.places_by_client.try_add(
+            client_hash,
+            fraction_at_least_one(self.total_places(), PLACES_DIVISOR),
+        )
     }
 
     /// Puts a person into the queue. In a full queue, a waiter of an address with more waiters is
@@ -260,11 +262,12 @@ impl AdmissionQueue {
         let mut queue = lock(&self.waiters);
         let length = self.settings.queue_length;
         // A displaced waiter no longer counts for its address.
-        let has_space = queue.waiters.len() < length || self.displace(&mut queue, client_hash);
+        let has_space =
+            queue.waiters.len() < length || self.displace_waiter(&mut queue, client_hash);
         if !has_space
             || !self
                 .waiting_by_client
-                .try_add(client_hash, fraction(length, QUEUE_DIVISOR))
+                .try_add(client_hash, fraction_at_least_one(length, QUEUE_DIVISOR))
         {
             return Admission::Refused(self.queue_full_refusal());
         }
@@ -297,7 +300,7 @@ impl AdmissionQueue {
 
     /// Makes space in a full queue: removes the last waiter of the address with the most waiters, if
     /// these are more than the newcomer's address would have. Returns whether it did.
-    fn displace(&self, queue: &mut WaitQueue, newcomer: Option<u64>) -> bool {
+    fn displace_waiter(&self, queue: &mut WaitQueue, newcomer: Option<u64>) -> bool {
         let counts = queue
             .waiters
             .iter()
@@ -322,7 +325,7 @@ impl AdmissionQueue {
     /// have one. Skips clients that have left.
     fn admit_waiting(&self, server: &Arc<Server>) {
         while self.waiting_count.load(SeqCst) > 0
-            && server.try_enter(self.settings.connections, None)
+            && server.try_add_in_flight(self.settings.connections, None)
         {
             let Some(waiter) = self.pop_next() else {
                 server.remove_in_flight(false);
@@ -387,7 +390,7 @@ impl AdmissionQueue {
         let max = self.total_places();
         if !self
             .released_by_client
-            .try_add(client_hash, fraction(max, PLACES_DIVISOR))
+            .try_add(client_hash, fraction_at_least_one(max, PLACES_DIVISOR))
         {
             return false;
         }
@@ -490,7 +493,7 @@ impl AdmissionQueue {
 }
 
 /// `all / divisor`, at least one.
-fn fraction(all: usize, divisor: usize) -> u32 {
+fn fraction_at_least_one(all: usize, divisor: usize) -> u32 {
     u32::try_from((all / divisor).max(1)).unwrap_or(u32::MAX)
 }
 

@@ -186,7 +186,7 @@ impl Server {
 
     /// Counts one more request in flight if there are fewer than `max`, and returns whether it did.
     /// `crawlers` is for a request of a crawler: the most places that crawlers may have.
-    fn try_enter(&self, max: usize, crawlers: Option<usize>) -> bool {
+    fn try_add_in_flight(&self, max: usize, crawlers: Option<usize>) -> bool {
         let counters = &self.counters;
         if let Some(max) = crawlers
             && !add_below(&counters.crawlers, max)

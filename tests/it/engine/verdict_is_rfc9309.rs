@@ -9,8 +9,8 @@ use crawlgate::internals::policy::{
     self, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion,
 };
 use crawlgate::internals::verdict::{
-    CachedVersions, CachedVersionsBasis, Claimant, Decision, DecisionScratch, Identity, Kind,
-    RequestFacts, RequestToJudge, ResponseFacts, Verdict, decide, explain, explain_request,
+    CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Identity, Kind, RequestFacts,
+    RequestToJudge, ResponseFacts, SiteClaim, Verdict, decide, explain, explain_request,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::yaml::SourceFile;
@@ -657,7 +657,7 @@ proptest! {
                 _ => Kind::Violation,
             };
             prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", token, target, String::from_utf8_lossy(&site.robots_txt.body));
-            let claimant = Claimant::find_by_name(&now, registry, &facts).expect("a site has the host");
+            let claimant = SiteClaim::find_by_name(&now, registry, &facts).expect("a site has the host");
             let case = RequestToJudge { registry, facts, claimant, cached_versions };
             let said = explain_request(&case, &ResponseFacts::default());
             prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
@@ -675,7 +675,7 @@ proptest! {
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut DecisionScratch::default()).expect("a site has the host");
-            let claimant = Claimant::find_by_name(&snapshot, registry, &facts).expect("a site has the host");
+            let claimant = SiteClaim::find_by_name(&snapshot, registry, &facts).expect("a site has the host");
             let case = RequestToJudge { registry, facts, claimant, cached_versions };
             let said = explain_request(&case, &ResponseFacts::default());
             prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));

@@ -237,6 +237,10 @@ fn contradicting_options_are_refused() {
         assert_eq!(output.status.code(), Some(0), "{errors}");
         let is_warned = errors.contains(robots) && errors.contains(&format!("\"{says}"));
         assert_eq!(is_warned, !says.is_empty(), "{errors}");
+        let has_note = errors.contains("robots.txt has no rules");
+        assert_eq!(has_note, robots != "robots.txt", "{errors}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(text.contains("robots.txt has no rules"), has_note, "{text}");
     }
     let empty = case.json(&["--robots", "robots.txt", "empty.log"]);
     assert_eq!(
@@ -1570,12 +1574,17 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         [("/shop/", 8), ("/moved/", 5), ("/", 4)]
     );
     assert_eq!(top(&bing["parameters"]), [("color", 7), ("size", 3)]);
+    assert_eq!(bing["with_parameters"], 7);
+    assert_eq!(
+        top(&bing["statuses"][0]["sections"]),
+        [("/shop/", 4), ("/", 2)]
+    );
     assert_eq!(
         top(&bing["paths"])[..3],
         [("/moved/a", 5), ("/shop/gone", 4), ("/shop/shoes", 4)]
     );
     let statuses = bing["statuses"].as_array().expect("a list").iter();
-    let statuses: Vec<(u64, u64, Vec<(&str, u64)>)> = statuses
+    let statuses: Vec<_> = statuses
         .map(|one| {
             let [status, requests] =
                 ["status", "requests"].map(|name| one[name].as_u64().unwrap_or_default());
@@ -1598,11 +1607,34 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
     let markdown = case.run(&[&arguments[..], &["--markdown"]].concat()).stdout;
     for shown in [page.into_bytes(), text, markdown] {
         let shown = String::from_utf8_lossy(&shown);
-        for part in ["404 in 6 requests", "/shop/gone 4 (67 %)", "color 7 (41 %)"] {
+        for part in [
+            "404 in 6 requests",
+            "/shop/gone 4 (67 %)",
+            "parameters (in 41 % of requests)",
+            "color 7 (41 %)",
+        ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
         assert!(!shown.contains("/visitors/"), "{shown}");
     }
+}
+
+#[test]
+fn status_of_too_many_paths_has_their_sections() {
+    let mut log = String::new();
+    for number in 0..2_000 {
+        let line = line(
+            "22/Nov/2026:10:00:00 +0000",
+            &format!("/old/{number}"),
+            BINGBOT,
+        );
+        log += &line.replace(" 200 ", " 404 ");
+    }
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let output = case.run(&["--robots", "robots.txt", "access.log"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let shown = "404 in 2,000 requests, by section: /old/ 2,000 (100 %)\n";
+    assert!(text.contains(shown), "{text}");
 }
 
 #[test]

@@ -314,6 +314,39 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
 }
 
 #[test]
+fn diff_on_log_says_that_openings_are_not_in_it() {
+    let line = |target: &str| {
+        format!(
+            "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"GPTBot/1.2\"\n"
+        )
+    };
+    let case = Case::new(&[
+        ("closed.txt", "User-agent: *\nDisallow: /cart/\n"),
+        ("open.txt", "User-agent: *\nDisallow:\n"),
+        ("obedient.log", &line("/")),
+        ("cart.log", &line("/cart/1")),
+    ]);
+    let hint = "run diff without --log";
+    for (files, log, has_hint, is_unchanged) in [
+        (["closed.txt", "open.txt"], "obedient.log", true, true),
+        (["closed.txt", "open.txt"], "cart.log", false, false),
+        (["open.txt", "closed.txt"], "cart.log", true, false),
+    ] {
+        for format in ["text", "markdown"] {
+            let more = ["--log", log, "--format", format];
+            let output = case.run(&[&files[..], &more].concat());
+            let shown = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(shown.contains(hint), has_hint, "{shown}");
+            let unchanged = shown.contains("No request of this log changes.");
+            assert_eq!(unchanged, is_unchanged, "{shown}");
+        }
+    }
+    let output = case.run(&["closed.txt", "closed.txt"]);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(!shown.contains(hint), "{shown}");
+}
+
+#[test]
 fn pretenders_and_other_times_change_nothing_of_a_log() {
     let line = |client: &str, day: u8, agent: &str| {
         format!(

@@ -163,6 +163,8 @@ fn case_verifies_with_and_without_crawlgate() {
     );
     let page = read(&directory.path().join("report.html"));
     assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
+    // The log did not exist at the time of `--from`.
+    assert!(!page.contains("2020-01-01"), "{page}");
 
     // A changed byte is noticed on both ways.
     let mut changed = fs::read(gate.path("case.tar")).expect("the case");
@@ -428,6 +430,19 @@ fn full_disk_stops_evidence_and_no_request() {
     assert!(
         unknown.iter().any(|gap| gap["id"] == "gap-not-written"),
         "{unknown:?}"
+    );
+}
+
+#[test]
+fn forget_without_options_names_both_of_them() {
+    let origin = Origin::plain();
+    let gate = setup(&origin).start();
+    let forget = evidence(&gate, &["forget"]);
+    let message = String::from_utf8_lossy(&forget.stderr);
+    assert_eq!(forget.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("--address <ADDRESS>|--before <TIME>"),
+        "{message}"
     );
 }
 

@@ -7,7 +7,7 @@ use super::{ContinueState, OriginConnection, RoundTrip};
 use crate::edge::forwarder::client_side::{BodyError, ClientSide};
 use crate::edge::forwarder::field_lines::FieldLines;
 use crate::edge::forwarder::origin_io::{self, client_error, origin_error, origin_error_from};
-use crate::edge::slow_client::SlowClientTimer;
+use crate::edge::slow_client::PlaceReleaseTimer;
 use http::StatusCode;
 use pingora_core::ErrorType::{
     ConnectionClosed, HTTPStatus, InvalidHTTPHeader, ReadError, ReadTimedout, WriteError,
@@ -58,7 +58,7 @@ pub struct TransferState {
     wait: Option<(WaitReason, Instant)>,
     /// Whether bytes of the request were written and not flushed.
     is_unflushed: bool,
-    pub slow_client: SlowClientTimer,
+    pub slow_client: PlaceReleaseTimer,
     /// Why the origin takes no more of the request. It may have answered all the same.
     write_error: Option<io::Error>,
 }

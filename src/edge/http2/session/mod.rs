@@ -14,7 +14,7 @@ use crate::edge::context::EdgeContext;
 use crate::edge::sent_answer::{SentAmount, record_answer};
 use crate::requests::{ClientConnection, OutgoingAnswer, PendingRecord};
 use crate::telemetry::ConnectionGaugeGuard;
-use FinishedRequest::{Recorded, Reset, Sent};
+use RequestOutcome::{Recorded, Reset, Sent};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -33,7 +33,7 @@ use std::task::{
 };
 
 /// The work on a request, until h2 has its whole response.
-type RequestFuture<'e> = Pin<Box<dyn Future<Output = FinishedRequest> + Send + 'e>>;
+type RequestFuture<'e> = Pin<Box<dyn Future<Output = RequestOutcome> + Send + 'e>>;
 
 /// A new request from h2, or why there are no more.
 type AcceptedRequest = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
@@ -43,7 +43,7 @@ type AcceptedRequest = Result<(http::Request<RecvStream>, SendResponse<Bytes>), 
     reason = "it is taken apart at once, and a box would be an allocation"
 )]
 /// How the work on a request ended.
-pub enum FinishedRequest {
+pub enum RequestOutcome {
     /// An answer or a response was sent whole. It has to be recorded when its bytes have left.
     Sent(RequestStream, Option<UnrecordedResponse>),
     /// The client reset its stream before. It was recorded.
@@ -147,8 +147,8 @@ impl<'e> Http2Session<'e> {
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
         poll_fn(|context| {
             // An error means that the sender is gone, and no later stop could arrive.
-            if !self.timeouts.is_ending() && stopped.as_mut().poll(context).is_ready() {
-                self.announce_end();
+            if !self.timeouts.has_sent_goaway() && stopped.as_mut().poll(context).is_ready() {
+                self.send_graceful_goaway();
             }
             self.poll(context)
         })
@@ -166,7 +166,7 @@ impl<'e> Http2Session<'e> {
                 gauge.set_active(is_active);
             }
             match ready!(self.timeouts.poll(is_active, context)) {
-                DueStep::FirstGoaway => self.announce_end(),
+                DueStep::FirstGoaway => self.send_graceful_goaway(),
                 // The client has not read the first one in time. A request that it is sending is
                 // not taken, which this GOAWAY tells (RFC 9113 section 6.8).
                 DueStep::LastGoaway => {
@@ -183,13 +183,13 @@ impl<'e> Http2Session<'e> {
 
     /// Sends a GOAWAY that names no last request, so that requests are taken until the client has
     /// read it. A second GOAWAY then names the last request (RFC 9113 section 6.8).
-    fn announce_end(&mut self) {
+    fn send_graceful_goaway(&mut self) {
         self.timeouts.count_goaway();
         self.connection.graceful_shutdown();
     }
 
     /// Sends a GOAWAY that ends the connection with all its requests. Only the first call counts.
-    fn close_for(&mut self, reason: &'static str) {
+    fn close_with_goaway(&mut self, reason: &'static str) {
         if self.closed_for.is_none() {
             self.closed_for = Some(reason);
             self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
@@ -205,7 +205,7 @@ impl<'e> Http2Session<'e> {
             }
             if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded()
             {
-                self.close_for("too many frames that move nothing");
+                self.close_with_goaway("too many frames that move nothing");
                 continue;
             }
             let was_full = self.output.is_full();
@@ -235,7 +235,7 @@ impl<'e> Http2Session<'e> {
         self.waker.pause(context.waker());
         loop {
             while let Ready(Some(finished)) = self.in_flight.poll_next_unpin(context) {
-                self.handle_finished(finished);
+                self.handle_request_outcome(finished);
             }
             if self.waker.resume() {
                 is_due = true;
@@ -274,19 +274,19 @@ impl<'e> Http2Session<'e> {
     }
 
     /// Adds the work on a request.
-    fn start(&mut self, request: impl Future<Output = FinishedRequest> + Send + 'e) {
+    fn start(&mut self, request: impl Future<Output = RequestOutcome> + Send + 'e) {
         self.in_flight.push(Box::pin(request));
     }
 
     /// Handles a request whose work has ended. Too many resets close the connection. A response
     /// that was sent waits in `in_h2` for its record. If the client still sends its request, the
     /// rest is drained.
-    fn handle_finished(&mut self, finished: FinishedRequest) {
+    fn handle_request_outcome(&mut self, finished: RequestOutcome) {
         let (stream, unrecorded) = match finished {
             Sent(stream, unrecorded) => (stream, unrecorded),
             Reset => {
                 if !self.client.peer.is_trusted && self.resets.record_reset() {
-                    self.close_for("too many resets");
+                    self.close_with_goaway("too many resets");
                 }
                 return;
             }

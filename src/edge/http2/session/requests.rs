@@ -2,13 +2,13 @@
 //! answers the request itself, or the [`Forwarder`] or Pingora's proxy sends the request to the
 //! origin.
 
-use super::{FinishedRequest, Http2Session, UnrecordedResponse};
+use super::{Http2Session, RequestOutcome, UnrecordedResponse};
 use crate::edge::context::{EdgeContext, PINGORA_UPLOAD_BYTES};
 use crate::edge::forwarder::{
     FORWARDER_UPLOAD_BYTES, Forwarder, OriginRequest, RoundTrip, RoundTripOutcome,
 };
 use crate::edge::http2::batched_io::BatchedIo;
-use crate::edge::http2::client::Http2Client;
+use crate::edge::http2::client::Http2ClientSide;
 use crate::edge::http2::head::{
     answer_head, body_framing, framing_with_trailers, http1_fields, http2_request_head,
     joined_cookies, request_target,
@@ -18,8 +18,8 @@ use crate::edge::http2::request_stream::{RequestStream, StreamClosed, discard_bo
 use crate::edge::http2::{STREAM_WINDOW, max_header_list};
 use crate::edge::sent_answer::{SentAmount, record_answer, reserve_space};
 use crate::requests::{
-    Arrival, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, NextStep, OutgoingAnswer,
-    ReceivedRequest, RequestHead, Responder, Ticket,
+    ArrivalTimes, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, NextStep,
+    OutgoingAnswer, ReceivedRequest, RequestHead, Responder, Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -77,7 +77,7 @@ impl<'e> Http2Session<'e> {
                 self.send_answer(stream, (ticket, answer).into());
                 if !self.client.peer.is_trusted && self.malformed_requests >= MAX_MALFORMED_REQUESTS
                 {
-                    self.close_for("too many malformed requests");
+                    self.close_with_goaway("too many malformed requests");
                 }
             }
             NextStep::Forward => self.start_forwarding(head, stream, ticket),
@@ -101,7 +101,7 @@ impl<'e> Http2Session<'e> {
             _ => sending.send_data(body, true).is_ok(),
         };
         if is_sent {
-            self.handle_finished(FinishedRequest::Sent(
+            self.handle_request_outcome(RequestOutcome::Sent(
                 stream,
                 Some(UnrecordedResponse::Answer(answer)),
             ));
@@ -123,7 +123,7 @@ impl<'e> Http2Session<'e> {
             .edge
             .forwarder
             .as_ref()
-            .filter(|_| fits_forwarder(&head, framing, &ticket));
+            .filter(|_| can_be_forwarded_directly(&head, framing, &ticket));
         let bytes: usize = head
             .headers
             .iter()
@@ -194,14 +194,14 @@ impl RequestToForward {
     fn forward_directly(
         self,
         forwarder: &Forwarder,
-    ) -> impl Future<Output = FinishedRequest> + Send {
+    ) -> impl Future<Output = RequestOutcome> + Send {
         let request = origin_request(
             &self.head,
             self.framing,
             &self.ticket.head_writer(self.client.facts(None)),
             self.ticket.origin_host(&forwarder.upstreams),
         );
-        let client = Http2Client::new(self.stream, self.client, self.head.headers, self.output);
+        let client = Http2ClientSide::new(self.stream, self.client, self.head.headers, self.output);
         run_forwarder(forwarder, client, self.ticket, request)
     }
 
@@ -210,7 +210,7 @@ impl RequestToForward {
         self,
         edge: &EdgeContext,
         stop: ShutdownWatch,
-    ) -> impl Future<Output = FinishedRequest> + Send {
+    ) -> impl Future<Output = RequestOutcome> + Send {
         PingoraBridge::new(
             self.client.for_one_request(),
             &self.head,
@@ -230,7 +230,7 @@ impl RequestToForward {
         edge: &EdgeContext,
         stop: ShutdownWatch,
         required: usize,
-    ) -> FinishedRequest {
+    ) -> RequestOutcome {
         if expects_continue(&self.head) {
             self.head.headers.remove(EXPECT);
             let mut response = Response::new(());
@@ -245,20 +245,20 @@ impl RequestToForward {
         .await
         {
             Ok(Ok(())) => {}
-            Ok(Err(StreamClosed)) => return FinishedRequest::Reset,
+            Ok(Err(StreamClosed)) => return RequestOutcome::Reset,
             Err(_) => return self.answer_timeout().await,
         }
         match edge
             .forwarder
             .as_ref()
-            .filter(|_| fits_forwarder(&self.head, self.framing, &self.ticket))
+            .filter(|_| can_be_forwarded_directly(&self.head, self.framing, &self.ticket))
         {
             Some(forwarder) => self.forward_directly(forwarder).await,
             None => self.forward_by_pingora(edge, stop).await,
         }
     }
 
-    async fn answer_timeout(mut self) -> FinishedRequest {
+    async fn answer_timeout(mut self) -> RequestOutcome {
         let answer = self
             .ticket
             .head_writer(self.client.facts(None))
@@ -269,7 +269,7 @@ impl RequestToForward {
             .send_head(answer_head(&answer), answer.body().is_empty())
             .is_err()
         {
-            return FinishedRequest::Reset;
+            return RequestOutcome::Reset;
         }
         send_answer_body(self.stream, (self.ticket, answer).into(), self.output).await
     }
@@ -281,7 +281,7 @@ fn answer_decision(
     responder: &dyn Responder,
     head: &Parts,
     connection: &ConnectionFacts<'_>,
-    arrival: Arrival,
+    arrival: ArrivalTimes,
 ) -> OutgoingAnswer {
     let request = http2_request_head(head);
     if let Some(error) = request.head_error(edge.limits()) {
@@ -304,7 +304,7 @@ fn answer_decision(
 
 /// Whether the forwarder can send a request: its target is a path, it expects nothing but a 100 for
 /// a body, and the site rewrites no pages.
-fn fits_forwarder(head: &Parts, framing: BodyFraming, ticket: &Ticket) -> bool {
+fn can_be_forwarded_directly(head: &Parts, framing: BodyFraming, ticket: &Ticket) -> bool {
     (!head.headers.contains_key(EXPECT) || (expects_continue(head) && framing != BodyFraming::None))
         && request_target(head).starts_with(b"/")
         && !ticket.may_rewrite_pages()
@@ -350,7 +350,7 @@ async fn send_answer_body(
     mut stream: RequestStream,
     answer: OutgoingAnswer,
     output: BatchedIo,
-) -> FinishedRequest {
+) -> RequestOutcome {
     let mut body = answer.answer.body().clone();
     let RequestStream {
         sending,
@@ -374,9 +374,9 @@ async fn send_answer_body(
     if sent.is_err() {
         let bytes = answer.answer.body().len().saturating_sub(body.len());
         record_answer(answer, SentAmount::Partial(bytes as u64));
-        return FinishedRequest::Recorded;
+        return RequestOutcome::Recorded;
     }
-    FinishedRequest::Sent(stream, Some(UnrecordedResponse::Answer(answer)))
+    RequestOutcome::Sent(stream, Some(UnrecordedResponse::Answer(answer)))
 }
 
 /// Has the forwarder send a request. If the response broke off, resets the stream.
@@ -386,31 +386,31 @@ async fn send_answer_body(
 )]
 fn run_forwarder(
     forwarder: &Forwarder,
-    mut client: Http2Client,
+    mut client: Http2ClientSide,
     ticket: Ticket,
     request: OriginRequest,
-) -> impl Future<Output = FinishedRequest> + Send {
+) -> impl Future<Output = RequestOutcome> + Send {
     async move {
         let (outcome, record) = RoundTrip::new(forwarder, &mut client, ticket, request)
             .run_without_recording()
             .await;
         let mut stream = client.stream;
         if outcome != RoundTripOutcome::BrokenOff {
-            return FinishedRequest::Sent(stream, Some(UnrecordedResponse::Response(record)));
+            return RequestOutcome::Sent(stream, Some(UnrecordedResponse::Response(record)));
         }
         record.finish(true);
         if stream.sending.check_reset() {
-            return FinishedRequest::Reset;
+            return RequestOutcome::Reset;
         }
         // h2 writes first what came before.
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
-        FinishedRequest::Recorded
+        RequestOutcome::Recorded
     }
 }
 
 /// Drains a request whose response was sent: see [`RequestStream::drain`].
-pub async fn drain_request(stream: RequestStream, output: BatchedIo) -> FinishedRequest {
+pub async fn drain_request(stream: RequestStream, output: BatchedIo) -> RequestOutcome {
     stream.drain(&output).await;
-    FinishedRequest::Recorded
+    RequestOutcome::Recorded
 }

@@ -95,14 +95,14 @@ impl CertificateStore {
     /// Reads the files again, uses those that changed, and logs each change. Also sets the metrics
     /// of when all certificates expire. Returns how many certificates have new files that cannot be
     /// used.
-    pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
+    pub fn reload_changed_files(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let mut not_after = Vec::new();
         let mut refused = 0;
         for set in &self.sets {
             let mut all = lock(&set.from_files);
             let mut has_changed = false;
             for file in &mut *all {
-                has_changed |= file.renew(now);
+                has_changed |= file.reload_changed_files(now);
                 refused += usize::from(file.refused.is_some());
                 not_after.push((file.first_name().to_owned(), file.certificate.not_after.0));
             }
@@ -271,7 +271,7 @@ impl FileCertificate {
     /// Reads the files again, if they changed. Returns whether another certificate is in use now.
     /// New files that cannot be used, or that have expired while the present certificate has not,
     /// are refused until they change again. Logs what happened.
-    fn renew(&mut self, now: Timestamp) -> bool {
+    fn reload_changed_files(&mut self, now: Timestamp) -> bool {
         let contents = PemFiles::read(&self.files);
         let digest = contents.as_ref().ok().map(PemFiles::digest);
         if digest == self.last_digest {

@@ -97,7 +97,7 @@ fn renewed_files_are_used_unless_they_are_bad() {
             .cert
             .clone()
     };
-    let refused = || certificates.renew(NOW, &metrics);
+    let refused = || certificates.reload_changed_files(NOW, &metrics);
     let before = in_use();
     assert!(refused() == 0 && in_use() == before);
 

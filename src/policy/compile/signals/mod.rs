@@ -1,7 +1,7 @@
 //! Compiles what a policy says about the use of the site's content, for example for AI training.
 //! [`signal_plan`] makes header lines and the file `/.well-known/tdmrep.json`.
-//! [`site_license_lines`] and [`signal_lines`] make lines of robots.txt. If the policy says
-//! `signals: headers_only`, there are no such lines of robots.txt.
+//! [`site_license_lines`] and [`signal_lines`] make lines of robots.txt. A policy with
+//! `signals: headers_only` adds no such lines to robots.txt.
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
 //! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
@@ -122,7 +122,7 @@ pub fn extends_chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
     while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
-        match groups.iter().find(|group| group.is_for(extends)) {
+        match groups.iter().find(|group| group.names_agent(extends)) {
             Some(group) if chain.len() <= groups.len() => chain.push(group),
             _ => break,
         }
@@ -139,7 +139,11 @@ pub fn missing_star_group(policy: &Policy) -> Option<SourceSpan> {
         (None, Some(usage)) => usage.span,
         (None, None) => return None,
     };
-    let star = policy.robots.groups.iter().any(|group| group.is_for("*"));
+    let star = policy
+        .robots
+        .groups
+        .iter()
+        .any(|group| group.names_agent("*"));
     (!star && signals.placement == SignalPlacement::All).then_some(span)
 }
 

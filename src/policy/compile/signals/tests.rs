@@ -71,6 +71,17 @@ fn decode_errors(text: &str) -> Vec<(&'static str, u32, u32)> {
 }
 
 #[test]
+fn bad_tdm_policy_url_has_a_help_about_tdm() {
+    let source = SourceFile {
+        name: "shop.yaml".into(),
+        text: "robots: { origin: replace }\ntdm: { reservation: yes, policy: /tdm.json }".into(),
+    };
+    let (_, found) = read("shop", &source);
+    let help = found.items[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("tdm-policy.json"), "{help}");
+}
+
+#[test]
 fn absent_signals_publish_nothing() {
     let site = compile_site("robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }");
     assert_eq!(

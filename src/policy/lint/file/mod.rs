@@ -1,6 +1,6 @@
 //! [`lint_file`] checks a robots.txt file in any state, even HTML or UTF-16. Some lints check
-//! policies and files alike: they get the file as a [`LintSubject`], a form that both have in
-//! common. The lints in this module are only for files.
+//! policies and files alike. They read a [`LintSubject`], which can be made from a policy or from a
+//! file. The lints in this module are only for files.
 
 use super::catalogue as lints;
 use super::dialects::{MAX_COMPARED, common_spelling_help, report_disagreement, sample_urls};
@@ -63,7 +63,7 @@ pub fn lint_file(
     lint_rules_outside_groups(file, &reading, &mut found);
     lint_glued_groups(file, &reading, registry, &mut found);
     lint_crawl_delays(file, &reading, registry, &mut found);
-    lint_several_agents(file, &reading, registry, &mut found);
+    lint_names_on_one_line(file, &reading, registry, &mut found);
     super::lint_subject(&build_subject(file, &reading, host), registry, &mut found);
     lint_disagreements(
         file,
@@ -233,7 +233,7 @@ fn ignores_crawl_delay(token: &str, registry: &Registry) -> bool {
 }
 
 /// Reports User-agent lines with several names, of which crawlers read only the first.
-fn lint_several_agents(
+fn lint_names_on_one_line(
     file: &RobotsFile,
     reading: &DialectRules,
     registry: &Registry,

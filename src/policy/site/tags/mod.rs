@@ -1,8 +1,9 @@
 //! [`TagRules`]: the compiled `indexing` rules of a policy, which add X-Robots-Tag lines (such as
 //! `noindex`) to responses. The path of a request selects the rules that can match
 //! ([`SelectedRules`]). When the origin has answered, the status and the media type of the response
-//! decide which of the selected rules match. Their lines are sent ([`TagLines`]).
-//! [`combine_with_origin`] merges the lines of the policy with the lines that the origin sent.
+//! decide which of the selected rules match. The lines of the matching rules are sent
+//! ([`TagLines`]). [`combine_with_origin`] merges the lines of the policy with the lines that the
+//! origin sent.
 
 use crate::indexing::{RobotsTags, parse_lines_complete};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
@@ -34,7 +35,7 @@ pub struct TagRules {
 
 /// A rule whose conditions on the path hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SelectedRule {
+pub struct SelectedTagRule {
     /// Its index in the plan.
     pub rule: u16,
     /// Whether the path conditions of its `not` hold, so that status and type decide.
@@ -42,7 +43,7 @@ pub struct SelectedRule {
 }
 
 /// The rules that a path selects. Status and type of the response decide which of them match.
-pub type SelectedRules = SmallVec<[SelectedRule; 8]>;
+pub type SelectedRules = SmallVec<[SelectedTagRule; 8]>;
 
 /// X-Robots-Tag lines of a rule, or of several.
 #[derive(Clone, Debug, Default)]
@@ -240,7 +241,7 @@ impl TagRules {
         {
             known.may_be_excluded &= may_be_excluded;
         } else {
-            selected.push(SelectedRule {
+            selected.push(SelectedTagRule {
                 rule: index,
                 may_be_excluded,
             });

@@ -870,6 +870,66 @@ fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
 }
 
 #[test]
+fn tester_and_explain_judge_urls_as_crawlers_send_them() {
+    let files = directory(&[
+        ("robots.txt", "User-agent: *\nDisallow: /überuns\n"),
+        ("shop.yaml", GOOD),
+    ]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for url in [
+        "/überuns",
+        "/%C3%BCberuns",
+        "https://shop.example/überuns#top",
+    ] {
+        let output = crawlgate(&["tester", &file, "--agent", "Googlebot", url]);
+        assert_eq!(output.status.code(), Some(1), "{url}");
+        let arguments = ["explain", "--policies", path(&files), "--json"];
+        let request = ["--host", "shop.example", "--user-agent", "Googlebot", url];
+        let explained = json(&crawlgate(&[&arguments[..], &request].concat()));
+        assert_eq!(explained["target"], "/%C3%BCberuns", "{url}");
+    }
+}
+
+#[test]
+fn explain_takes_host_of_url_unless_flag_contradicts() {
+    let policies = directory(&[("shop.yaml", GOOD)]);
+    let explain = |more: &[&str]| {
+        let arguments = [
+            "explain",
+            "--policies",
+            path(&policies),
+            "--user-agent",
+            "GPTBot",
+        ];
+        crawlgate(&[&arguments[..], more, &["--json"]].concat())
+    };
+    let explained = json(&explain(&["https://Shop.example/a?b"]));
+    assert_eq!(explained["host"], "shop.example");
+    assert_eq!(explained["target"], "/a?b");
+    let url = "https://shop.example/a";
+    assert_eq!(
+        explain(&["--host", "SHOP.example", url]).status.code(),
+        Some(0)
+    );
+    for wrong in [
+        &["--host", "other.example", url][..],
+        &["/a"],
+        &["shop.example/a"],
+    ] {
+        assert_eq!(explain(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn check_of_directory_names_robots_txt_in_it() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let output = crawlgate(&["check", path(&files)]);
+    assert_eq!(output.status.code(), Some(3));
+    let message = text(&output.stderr);
+    assert!(message.contains("to check the robots.txt"), "{message}");
+}
+
+#[test]
 fn tester_rejects_a_malformed_path() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let file = files.path().join("robots.txt").display().to_string();

@@ -78,6 +78,28 @@ fn refusals_robots_txt_and_tags_are_crawlgates() {
     }
 }
 
+/// A token of an application can be longer than 8 KiB. HAProxy itself takes up to 15 KiB.
+#[test]
+fn large_fields_are_asked_about_like_small_ones() {
+    let gate = Setup::deciding().policy("site", POLICY).start();
+    let origin = Origin::plain();
+    let proxy = start(gate.address, origin.address);
+    for length in [9_000, 14_500] {
+        for field in ["Authorization", "Referer", "Accept", "Signature"] {
+            let large = format!("{field}: {}\r\n", "a".repeat(length));
+            let ask = |agent: &str| {
+                let lines = format!("User-Agent: {agent}\r\n{large}");
+                let response = proxy.ask("GET", HOST, "/page", &lines);
+                assert_eq!(response.field("crawlgate"), None, "{field} {length}");
+                response.status
+            };
+            assert_eq!((ask(BROWSER), ask(GPTBOT)), (200, 403), "{field} {length}");
+        }
+    }
+    let crawler = format!("{GPTBOT} {}", "a".repeat(14_500));
+    assert_eq!(proxy.fetch_as(&crawler, "/page").status, 403);
+}
+
 #[test]
 fn status_and_retry_after_come_through() {
     let policy = format!("{POLICY}pause: {{ retry_after: 2h }}\n");

@@ -195,6 +195,11 @@ fn file_that_a_proxy_only_asks_about_passes_with_a_warning() {
         (200, Some("pass"))
     );
     gate.log.wait_for("route /robots.txt");
+    let metric = "crawlgate_problems{problem=\"bypassed_file\"}";
+    gate.wait_for_metric(metric, 1.0);
+    let fetched = gate.get(HOST, "/robots.txt", &format!("User-Agent: {GPTBOT}\r\n"));
+    assert_eq!(fetched.status, 200);
+    gate.wait_for_metric(metric, 0.0);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn each_kind_is_equal_in_answer_event_metric_and_api() {
     assert!(
         logged["rule_source"]
             .as_str()
-            .is_some_and(|place| place.ends_with("shop.yaml:7:18")),
+            .is_some_and(|place| place.ends_with("shop.yaml:6:57")),
         "{logged}"
     );
     let [logged, _] = events(&gate, "gptbot", "unproven", "/cart/");

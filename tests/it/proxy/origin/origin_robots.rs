@@ -8,7 +8,7 @@ use crawlgate::internals::origin::robots::StoredCopies;
 use crawlgate::internals::policy::SupersededVersion;
 use crawlgate::internals::server::{OriginRobotsTracker, known_origins};
 use crawlgate::internals::settings::{OriginServerAddress, OriginSettings, OriginTimeouts};
-use crawlgate::internals::sites::{SiteManager, SiteOptions};
+use crawlgate::internals::sites::{SiteLoadOptions, SiteManager};
 use crawlgate::internals::state::StateStore;
 use crawlgate::time::Timestamp;
 use std::fs;
@@ -114,7 +114,7 @@ impl World {
             StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
         store.begin(Vec::new()).expect("begun");
         let copies = StoredCopies::from_records(&remembered.facts.origin_copies, Timestamp(now));
-        let options = SiteOptions {
+        let options = SiteLoadOptions {
             policies,
             strict: false,
             may_be_missing: false,

@@ -2,8 +2,8 @@
 //! command and flag exists.
 
 use super::deploy::generated::assert_or_update;
-use crate::proxy::support::program::{Program, haproxy};
-use crate::proxy::support::{BROWSER, Origin, Setup};
+use crate::proxy::support::program::{Program, haproxy, nginx};
+use crate::proxy::support::{BROWSER, Gate, Origin, Setup};
 use crawlgate::Engine;
 use crawlgate::internals::policy::lint::Lint;
 use crawlgate::internals::policy::{self, SCHEMA as SCHEMA_TEXT};
@@ -57,28 +57,66 @@ fn is_settings(block: &str) -> bool {
         .any(|field| first.is_some_and(|line| line.starts_with(field)))
 }
 
+/// A configuration of the deployment page for a proxy in front, with these words in the place of
+/// others.
+fn documented_front(first_words: &str, words: &[(&str, String)]) -> String {
+    let block = blocks("docs/deploy.md", "text")
+        .into_iter()
+        .find(|block| block.starts_with(first_words));
+    let mut front = block.expect("the configuration of a proxy");
+    for (word, other) in words {
+        assert!(front.contains(word), "docs/deploy.md has no `{word}`");
+        front = front.replace(word, other);
+    }
+    front
+}
+
+/// HAProxy as documented, in front of a crawlgate. `origin` takes its place while it is down. It does
+/// not wait as long for an answer as documented.
+fn haproxy_in_front(gate: &Gate, origin: &Origin) -> Program {
+    Program::start(|prepared| {
+        let words = [
+            (
+                "bind :443 ssl crt /etc/haproxy/shop.pem alpn h2,http/1.1",
+                format!("bind {}", prepared.address),
+            ),
+            ("127.0.0.1:8080", gate.address.to_string()),
+            (
+                "check port 9190",
+                format!("check port {}", gate.admin.port()),
+            ),
+            ("127.0.0.1:3000", origin.address.to_string()),
+            ("timeout server 10s", "timeout server 2s".to_owned()),
+        ];
+        haproxy(prepared, &documented_front("frontend web\n", &words))
+    })
+}
+
+/// nginx in the same place, as impatient.
+fn nginx_in_front(gate: &Gate, origin: &Origin) -> Program {
+    Program::start(|prepared| {
+        let words = [
+            ("listen 443 ssl", format!("listen {}", prepared.address)),
+            ("127.0.0.1:8080", gate.address.to_string()),
+            ("127.0.0.1:3000", origin.address.to_string()),
+            ("proxy_read_timeout 10s", "proxy_read_timeout 2s".to_owned()),
+        ];
+        nginx(prepared, &documented_front("upstream crawlgate {", &words))
+    })
+}
+
+fn gate_behind_a_front(origin: &Origin) -> Gate {
+    Setup::before(origin.address)
+        .settings("trusted_proxies: [127.0.0.1]")
+        .start()
+}
+
 /// Over HTTP/2 a target that is no URL would be a 502.
 #[test]
 fn documented_haproxy_in_front_passes_odd_targets_on() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address)
-        .settings("trusted_proxies: [127.0.0.1]")
-        .start();
-    let documented = blocks("docs/deploy.md", "text")
-        .into_iter()
-        .find(|block| block.starts_with("frontend web\n"));
-    let documented = documented
-        .expect("HAProxy's configuration")
-        .replace("127.0.0.1:8080", &gate.address.to_string());
-    let times = "defaults\n  timeout connect 3s\n  timeout client 30s\n  timeout server 30s\n";
-    let front = Program::start(|prepared| {
-        let bind = format!("bind {}", prepared.address);
-        let own = documented.replace(
-            "bind :443 ssl crt /etc/haproxy/shop.pem alpn h2,http/1.1",
-            &bind,
-        );
-        haproxy(prepared, &format!("{times}{own}"))
-    });
+    let gate = gate_behind_a_front(&origin);
+    let front = haproxy_in_front(&gate, &origin);
     for (target, at_origin) in [
         ("/?q=<b>", "/?q=%3Cb%3E"),
         ("/a`b", "/a%60b"),
@@ -92,6 +130,33 @@ fn documented_haproxy_in_front_passes_odd_targets_on() {
         );
         assert_eq!(origin.last().target(), at_origin);
     }
+}
+
+/// A crawlgate that hangs still has its connections accepted, by the kernel.
+#[test]
+fn documented_fronts_send_visitors_to_the_origin_while_crawlgate_hangs() {
+    let (origin, reserve) = (Origin::plain(), Origin::plain());
+    let gate = gate_behind_a_front(&origin);
+    let fronts = [
+        nginx_in_front(&gate, &reserve),
+        haproxy_in_front(&gate, &reserve),
+    ];
+    for front in &fronts {
+        assert_eq!(
+            front.fetch_as(BROWSER, "/page").status,
+            200,
+            "{}",
+            front.log()
+        );
+    }
+    assert!(reserve.received().is_empty());
+    gate.signal("STOP");
+    let statuses = fronts
+        .each_ref()
+        .map(|front| front.fetch_as(BROWSER, "/page").status);
+    gate.signal("CONT");
+    assert_eq!(statuses, [200, 200]);
+    assert_eq!(reserve.received().len(), fronts.len());
 }
 
 #[test]

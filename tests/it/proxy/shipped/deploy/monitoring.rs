@@ -248,8 +248,11 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         stream.write_all(head.as_bytes()).is_ok()
     });
     let origins = format!(
-        "origins:\n  - hosts: [down.test]\n    servers: http://{}\n  - servers: http://{}\n    connections: 100",
+        "origins:\n  - hosts: [down.test]\n    servers: http://{}\n  - hosts: [half.test]\n    servers: [http://{}, http://{}]\n  \
+         - servers: http://{}\n    connections: 100",
         Origin::nowhere(),
+        Origin::nowhere(),
+        origin.address,
         origin.address
     );
     let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce, behind_cache: no }\n\
@@ -293,6 +296,14 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
     ] {
         gate.get(host, target, &format!("User-Agent: {agent}\r\n"));
     }
+    // Until one goes to the server that is down first, and is sent once more.
+    eventually("a retry", || {
+        gate.get("half.test", "/", &format!("User-Agent: {BROWSER}\r\n"));
+        let metrics = gate.metrics();
+        metrics
+            .contains("\ncrawlgate_upstream_retries_total{")
+            .then_some(())
+    });
     let asked: Vec<(String, Vec<String>)> = expressions()
         .iter()
         .flat_map(|expression| asked(expression))
