@@ -4,7 +4,6 @@
 //! entries. [`RobotsFiles`] judges each request again, using only the robots.txt files in the case.
 
 use super::entry::{client_text, named_robots_files};
-use super::examine::CheckedLog;
 use super::{
     CHAIN_FILES, EvidenceEntry, Hash, LogFindings, PersonalValues, PublishedVersion,
     RequestFinding, ServedRobotsTxt, named_proof, personal_value,
@@ -20,6 +19,17 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
+
+/// A log of a case whose structure was checked.
+#[derive(Default)]
+pub struct CheckedLog {
+    pub chains: [Vec<EvidenceEntry>; 3],
+    /// Proofs from before the span.
+    pub earlier: Vec<EvidenceEntry>,
+    pub personal: PersonalValues,
+    pub robots: BTreeMap<Hash, Vec<u8>>,
+    pub findings: LogFindings,
+}
 
 /// The fields of a request in the findings.
 const CASE_FIELDS: &[RecordField] = &[

@@ -8,27 +8,14 @@ mod chains;
 mod contents;
 
 use super::canonical::parse_canonical;
-use super::requests::{CaseRobotsEvidence, RobotsFiles, add_log_findings};
+use super::requests::{CaseRobotsEvidence, CheckedLog, RobotsFiles, add_log_findings};
 use super::{
-    CHAIN_FILES, CaseFiles, CaseScope, EvidenceEntry, Hash, LogFindings, LogKeys, PersonalValues,
-    VerifyKey, file_text, proofs,
+    CHAIN_FILES, CaseFiles, CaseScope, LogFindings, LogKeys, VerifyKey, file_text, proofs,
 };
 use crate::finding::Finding;
 use chains::{check_beginnings, check_heads, read_chains, read_checkpoints};
 use contents::{check_timestamps, read_documents, read_personal_values};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-
-/// A log of a case whose structure was checked.
-#[derive(Default)]
-pub struct CheckedLog {
-    pub chains: [Vec<EvidenceEntry>; 3],
-    /// Proofs from before the span.
-    earlier: Vec<EvidenceEntry>,
-    pub personal: PersonalValues,
-    robots: BTreeMap<Hash, Vec<u8>>,
-    pub findings: LogFindings,
-}
 
 /// Checks the files of each log by its key, without manifest and report. Returns the findings about
 /// each log, in the same order. Requests are judged by the robots.txt files and publications of all
