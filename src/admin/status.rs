@@ -184,12 +184,12 @@ pub fn settings_problem(settings: &Settings) -> Option<Problem> {
             "{unreadable}. crawlgate runs with the former settings, and would not start again. Restore the file"
         ),
         Ok(found) if found.text == file.text => return None,
-        Ok(found) => match decode_completely(&found, settings) {
+        Ok(found) => match decode_completely(&found) {
             None => format!(
                 "{name} was changed and has mistakes. crawlgate runs with the former settings, and would not start \
                  again. To see the mistakes, run \"crawlgate check --config {name}\""
             ),
-            same if same == decode_completely(file, settings) => return None,
+            same if same == decode_completely(file) => return None,
             _ => format!(
                 "{name} was changed after crawlgate had read it. The next start will use the changes. To use them now, \
                  run \"crawlgate upgrade\", or restart crawlgate"
@@ -200,10 +200,10 @@ pub fn settings_problem(settings: &Settings) -> Option<Problem> {
 }
 
 /// The settings of a file; `None` if it has mistakes.
-fn decode_completely(file: &SourceFile, defaults: &Settings) -> Option<Option<Settings>> {
+fn decode_completely(file: &SourceFile) -> Option<Settings> {
     let directory = Path::new(&*file.name).parent().unwrap_or(Path::new(""));
-    let (settings, _) = decode_settings(file, directory, defaults.clone());
-    settings.map(Settings::finalize)
+    let (settings, _) = decode_settings(file, directory, Settings::default());
+    settings.map(Settings::without_places)
 }
 
 fn no_origin_message(without_origin: &UnroutedRequestsStatus) -> String {

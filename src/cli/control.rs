@@ -129,10 +129,16 @@ impl ControlFlag {
             send_request(&path, &ControlRequest::Status).and_then(|_| send_request(&path, request));
         match answer {
             Err(ControlError::NotRunning { error, .. }) if self.control.is_none() => {
-                if error.kind() == ErrorKind::TimedOut {
-                    print_message!("note: crawlgate runs, but it hangs: it did not answer in time");
-                } else {
-                    print_message!("note: crawlgate is not running");
+                match error.kind() {
+                    ErrorKind::TimedOut => {
+                        print_message!(
+                            "note: crawlgate runs, but it hangs: it did not answer in time"
+                        );
+                    }
+                    ErrorKind::PermissionDenied => {
+                        print_message!("note: you may not use {}", path.display());
+                    }
+                    _ => print_message!("note: crawlgate is not running"),
                 }
                 Ok(None)
             }

@@ -202,8 +202,10 @@ fn run_export(arguments: &ExportArguments) -> Result {
             log.from,
             log.to
         );
-        // A running crawlgate that has nothing to write confirms the time every 30 seconds.
-        if log.to < format_time(span.to - MINUTE) {
+        // A running crawlgate that has nothing to write confirms the time every 30 seconds. A joined log
+        // ends when it was exported.
+        let is_own = logs.iter().any(|own| own.key.verify_key().name == log.log);
+        if is_own && log.to < format_time(span.to - MINUTE) {
             print_message!(
                 "note: nothing was written after {}: crawlgate did not run, or the log or the disk was full",
                 log.to

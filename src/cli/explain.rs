@@ -89,7 +89,10 @@ fn parse_url(written: &str) -> Result<RequestedUrl, &'static str> {
     let host = tester::url_host(written);
     let target = match host {
         Some(_) => String::from_utf8_lossy(&url_path(written.as_bytes())).into_owned(),
-        None if written.starts_with('/') => written.to_owned(),
+        None if written.starts_with('/') => {
+            let (path, _fragment) = written.split_once('#').unwrap_or((written, ""));
+            path.to_owned()
+        }
         None => return Err("write a path that begins with /, or a URL with https://"),
     };
     Ok(RequestedUrl {

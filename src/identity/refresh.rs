@@ -128,8 +128,8 @@ enum ListFetchResult {
     Absent,
 }
 
-/// Fetches a list over HTTP, with limits for redirects, size and time. Redirects never lead from
-/// https to http.
+/// Fetches a list over HTTP, with limits for redirects, size and time. A list with an https URL
+/// is never fetched over http.
 fn fetch_list(
     url: &str,
     former: Option<&NetworkList>,
@@ -138,6 +138,7 @@ fn fetch_list(
     let config = client_config(FETCH_TIMEOUT)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .max_redirects(MAX_REDIRECTS)
+        .max_redirects_will_error(true)
         .https_only(url.starts_with("https:"));
     let request = ureq::Agent::new_with_config(config.build())
         .get(url)

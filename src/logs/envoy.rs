@@ -34,9 +34,11 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     // The two durations.
     cursor.nth_word(2)?;
     let forwarded = cursor.quoted()?;
-    fields::check_client(forwarded)?;
-    // Envoy adds the address of its client to X-Forwarded-For.
-    values.set(LogField::Client, forwarded);
+    let has_addresses = fields::check_client(forwarded)?;
+    // Envoy adds the address of its client to X-Forwarded-For. The client chooses the rest.
+    if has_addresses {
+        values.set(LogField::Client, forwarded);
+    }
     values.set(LogField::UserAgent, cursor.quoted()?);
     cursor.quoted()?;
     values.set(LogField::Host, cursor.quoted()?);
@@ -45,7 +47,9 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
         let client = cursor.nth_word(4)?;
         if fields::check_client(client) == Ok(true) {
             values.set(LogField::Client, client);
-            values.set(LogField::Forwarded, forwarded);
+            if has_addresses {
+                values.set(LogField::Forwarded, forwarded);
+            }
         }
         cursor.nth_word(2)?;
     }

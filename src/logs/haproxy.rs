@@ -3,7 +3,7 @@
 //! braces without their names, so [`set_captures`] recognises them by their form.
 
 use super::columns::ColumnCursor;
-use super::timestamps::begins_with_shape;
+use super::timestamps::{begins_with_shape, parse_clf_time};
 use super::values::FieldValues;
 use super::{
     FieldBytes, LineResult, LogField, LogLine, UnreadableReason, client, decode_hex, fields,
@@ -24,10 +24,15 @@ pub fn is_haproxy_line(line: &[u8]) -> bool {
 pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     let mut cursor = ColumnCursor(strip_tag(line));
     let mut values = FieldValues::default();
-    values.set(LogField::Client, cursor.word()?);
+    let client = cursor.word()?;
+    fields::check_client(client)?;
+    values.set(LogField::Client, client);
     let time = cursor.between(b'[', b']')?;
     let time = time.get(..TIME.len() - 2).unwrap_or_default();
-    values.set(LogField::Time, [time, b" +0000"].concat());
+    values.time = parse_clf_time(&[time, b" +0000"].concat());
+    if values.time.is_none() {
+        return Err(UnreadableReason::BadTime);
+    }
     if cursor.word()?.ends_with(b":") {
         return Ok(LogLine::NoRequest);
     }

@@ -91,24 +91,25 @@ impl KnownFormat {
 
     /// Parses a line that is taken to be of this format.
     pub(super) fn parse_line<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
-        let (parsed, is_of_format) = match self {
-            Columns => {
-                let columns = header.columns().ok_or(UnreadableReason::NoHeader)?;
-                return columns.parse_line(line);
-            }
-            AnyJson => return json::parse_any_line(json::parse_object(line)?),
-            Json(marker, keys) => {
-                let object = json::parse_object(line)?;
-                let parsed = json::parse_known_line(&object, keys);
-                (parsed, object.contains_key(*marker))
-            }
-            Text(is_of_format, parse) => (parse(line), is_of_format(line)),
-        };
         // What is wrong with a line that does not look like the format says nothing: such a line is
         // of another one.
-        match parsed {
-            Err(_) if !is_of_format => Err(UnreadableReason::OtherFormat),
-            parsed => parsed,
+        match self {
+            Columns => {
+                let columns = header.columns().ok_or(UnreadableReason::NoHeader)?;
+                columns.parse_line(line)
+            }
+            AnyJson => json::parse_any_line(json::parse_object(line)?),
+            Json(marker, keys) => {
+                let object = json::parse_object(line)?;
+                match json::parse_known_line(&object, keys) {
+                    Err(_) if !object.contains_key(*marker) => Err(UnreadableReason::OtherFormat),
+                    parsed => parsed,
+                }
+            }
+            Text(is_of_format, parse) => match parse(line) {
+                Err(_) if !is_of_format(line) => Err(UnreadableReason::OtherFormat),
+                parsed => parsed,
+            },
         }
     }
 }

@@ -332,8 +332,8 @@ fn decode(
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];
     while let Some((&byte, after)) = rest.split_first() {
-        let decoded = decode_after(after).filter(|_| byte == sign);
-        let (written, length) = decoded.unwrap_or((byte, 0));
+        let decoded = (byte == sign).then(|| decode_after(after));
+        let (written, length) = decoded.flatten().unwrap_or((byte, 0));
         out.push(written);
         rest = &after[length..];
     }

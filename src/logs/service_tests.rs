@@ -211,6 +211,9 @@ fn envoy_and_istio_text_is_read() {
     let expected = " GET shop.example /a?b=c 200 57 none GPTBot/1.2 (x)";
     assert_eq!(read_last(ENVOY), format!("192.0.2.7{expected}"));
     assert_eq!(read_last(ISTIO), format!("192.0.2.7:46520{expected}"));
+    // The client chooses X-Forwarded-For.
+    let forged = ISTIO.replacen("\"192.0.2.7\"", "\"unknown\"", 1);
+    assert_eq!(read_last(&forged), read_last(ISTIO));
     let prefixed = format!("[pod/web-0/istio-proxy] {ISTIO}");
     assert_eq!(read_last(&prefixed), read_last(ISTIO));
     for line in [ENVOY, ISTIO] {

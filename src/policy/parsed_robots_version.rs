@@ -10,7 +10,7 @@ use crate::robots::{
     AgentLine, Dialect, DialectRules, FileGroup, GroupMatcher, RobotsDocument, RobotsFile,
     RobotsKey, RuleGroup, RuleSet,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,20 +135,18 @@ fn groups_of_reading(
     reading: &DialectRules,
     is_wanted: impl Fn(&AgentLine) -> bool,
 ) -> Vec<RuleGroup> {
-    let mut unions: Vec<&[usize]> = Vec::new();
+    let mut places: HashMap<&[usize], usize> = HashMap::new();
     let mut groups: Vec<RuleGroup> = Vec::new();
     let mut seen = HashSet::new();
     for agent in reading.agent_lines().filter(|agent| is_wanted(agent)) {
-        if !seen.insert(agent.token.to_ascii_lowercase()) {
+        if agent.token.is_empty() || !seen.insert(agent.token.to_ascii_lowercase()) {
             continue;
         }
         let (_, union) = reading.groups_for(agent.token.as_bytes());
-        let place = unions.iter().position(|known| *known == union);
-        let place = place.unwrap_or_else(|| {
+        let place = *places.entry(union).or_insert_with(|| {
             let parts: Vec<&FileGroup> = reading.groups_at(union).collect();
             let lines = parts.iter().flat_map(|part| &part.rules);
             let delays = parts.iter().filter_map(|part| shortest_delay(file, part));
-            unions.push(union);
             groups.push(RuleGroup {
                 rules: lines.map(|line| line.rule.clone()).collect(),
                 crawl_delay: delays.min(),

@@ -81,15 +81,15 @@ pub(super) fn push_escape(byte: u8, out: &mut Vec<u8>) {
 /// Writes a URL or path as a crawler sends it: the characters that no URL has are escaped (WHATWG
 /// URL, path and query). Escapes stay as they are.
 pub fn escape_url(url: &str) -> String {
-    let mut out = String::with_capacity(url.len());
+    let mut out = Vec::with_capacity(url.len());
     for byte in url.bytes() {
         if byte.is_ascii_graphic() && !b"\"<>`".contains(&byte) {
-            out.push(char::from(byte));
+            out.push(byte);
         } else {
-            out += &format!("%{byte:02X}");
+            push_escape(byte, &mut out);
         }
     }
-    out
+    out.into_iter().map(char::from).collect()
 }
 
 /// Whether `text` is already the normal form of a target. May be false for one with a stray `%`,

@@ -151,11 +151,7 @@ impl Settings {
     /// Adds a listener on port 8080 of this machine if there are origins and no listener. `None` if
     /// there is nothing to serve: no origin, and a listener or no decision service.
     pub fn finalize(mut self) -> Option<Settings> {
-        // Files with the same meaning give equal settings.
-        self.origins
-            .iter_mut()
-            .flat_map(|origin| &mut origin.servers)
-            .for_each(|server| server.span = None);
+        self = self.without_places();
         if self.origins.is_empty() && (self.decisions.is_none() || !self.listen.is_empty()) {
             return None;
         }
@@ -163,6 +159,15 @@ impl Settings {
             self.listen = vec![loopback_address(8080).into()];
         }
         Some(self)
+    }
+
+    /// Without places in the file, so that files with the same meaning give equal settings.
+    pub fn without_places(mut self) -> Settings {
+        self.origins
+            .iter_mut()
+            .flat_map(|origin| &mut origin.servers)
+            .for_each(|server| server.span = None);
+        self
     }
 
     /// The settings of automatic certificates, which are the same for all listeners.

@@ -77,10 +77,12 @@ impl<'a> SitemapChecker<'a> {
     /// The findings about the URLs of a sitemap, in their order. At most 100 of each kind are
     /// listed.
     pub fn check(&mut self, sitemap: &Sitemap) -> Diagnostics {
+        let mut seen = HashSet::new();
         let fetched = self.fetch_until.map(|until| {
             let on_sites = sitemap.urls.iter().map(|listed| {
+                let is_first = seen.insert(&listed.url);
                 let place = self.find_site(&listed.url);
-                place.is_ok().then_some(listed.url.as_str())
+                (is_first && place.is_ok()).then_some(listed.url.as_str())
             });
             fetch_urls(&on_sites.collect::<Vec<_>>(), until, self.now)
         });
@@ -91,17 +93,17 @@ impl<'a> SitemapChecker<'a> {
             let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
             findings.push(finding.help("compare it with what your sitemap generator should list"));
         }
-        let mut seen = HashSet::new();
+        seen.clear();
         for listed in &sitemap.urls {
-            let mut found = match self.find_site(&listed.url) {
+            let found = match self.find_site(&listed.url) {
+                _ if !seen.insert(&listed.url) => {
+                    let text = "stands in the sitemap more than once";
+                    let finding = url_finding(&lints::URL_REPEATED, &listed.url, text);
+                    vec![finding.help("list each URL once")]
+                }
                 Err(finding) => vec![*finding],
                 Ok(place) => self.judge(&listed.url, &place),
             };
-            if !seen.insert(&listed.url) {
-                let text = "stands in the sitemap more than once";
-                let finding = url_finding(&lints::URL_REPEATED, &listed.url, text);
-                found.push(finding.help("list each URL once"));
-            }
             for finding in found.into_iter().chain(fetched.next().flatten()) {
                 let span = Some(places.find(listed.range.clone()));
                 push_limited(&mut findings, Diagnostic { span, ..finding });
@@ -323,12 +325,10 @@ mod tests {
 
     #[test]
     fn repeated_url_is_reported_once_for_each_repetition() {
+        let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }\n";
         let url = "https://docs.example/a";
-        let found = ids(
-            "robots: { origin: replace }",
-            &[url, "https://docs.example/A", url],
-        );
-        assert_eq!(found, ["sitemap-url-repeated"]);
+        let found = ids(policy, &[url, "https://docs.example/A", url]);
+        assert_eq!(found, ["sitemap-url-disallowed", "sitemap-url-repeated"]);
     }
 
     #[test]

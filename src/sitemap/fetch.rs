@@ -11,6 +11,7 @@ use crate::locks::lock;
 use crate::policy::site::SEARCH_ENGINES;
 use crate::time::Timestamp;
 use crate::yaml::Diagnostic;
+use std::io;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,11 +60,14 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
     let (lint, text, help) = match client.get(url).call() {
         Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
         Ok(response) => match response.status().as_u16() {
-            200..=299 => (
-                lints::URL_NOINDEX,
-                noindex_text(response, now)?,
-                "remove the URL from the sitemap, or remove the noindex",
-            ),
+            200..=299 => match noindex_text(response, now).transpose()? {
+                Ok(text) => (
+                    lints::URL_NOINDEX,
+                    text,
+                    "remove the URL from the sitemap, or remove the noindex",
+                ),
+                Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
+            },
             300..=399 => {
                 let target = header_text(&response, "location").unwrap_or_default();
                 (
@@ -88,7 +92,10 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
 }
 
 /// How a page says that a search engine is not to index it: by its header, or by a meta.
-fn noindex_text(response: Response<Body>, now: Timestamp) -> Option<String> {
+///
+/// # Errors
+/// The page ended too early.
+fn noindex_text(response: Response<Body>, now: Timestamp) -> io::Result<Option<String>> {
     let forbids = |tags: &RobotsTags| {
         let mut engines = SEARCH_ENGINES.into_iter();
         engines.any(|engine| tags.effective(engine).forbids_indexing_at(now))
@@ -96,15 +103,13 @@ fn noindex_text(response: Response<Body>, now: Timestamp) -> Option<String> {
     let fields = response.headers().get_all("x-robots-tag").iter();
     let tags = parse_lines(fields.map(HeaderValue::as_bytes));
     if forbids(&tags) {
-        return Some(format!(
-            "answers with X-Robots-Tag {}",
-            tags.lines().join(", ")
-        ));
+        let lines = tags.lines().join(", ");
+        return Ok(Some(format!("answers with X-Robots-Tag {}", shown(&lines))));
     }
     let content_type = header_text(&response, "content-type").unwrap_or_default();
-    if !content_type.contains("html") {
-        return None;
+    if !content_type.to_ascii_lowercase().contains("html") {
+        return Ok(None);
     }
-    let page = read_body(response.into_body(), MAX_PAGE_BYTES).ok()?;
-    forbids(&read_metas(&page)).then(|| "is a page with a robots meta noindex".to_owned())
+    let tags = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
+    Ok(forbids(&tags).then(|| "is a page with a robots meta noindex".to_owned()))
 }

@@ -291,7 +291,7 @@ pub struct SiteReload {
     pub site: String,
     /// The outcome.
     pub outcome: ReloadOutcome,
-    /// When a policy that is unchanged came into force; none if that was at the start.
+    /// When a policy that is unchanged came into force; none if that was at the start, or is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// `file:line:column: error[id]: message`, in the order of the file.

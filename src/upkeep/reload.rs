@@ -35,7 +35,7 @@ pub struct InstanceUpkeep {
     /// The findings last logged, by site; the empty name is the directory. A reload every 30 seconds
     /// does not log them again.
     last_logged: Mutex<BTreeMap<String, Vec<Finding>>>,
-    /// When the policy of a site came into force, if that was after the start.
+    /// When the policy of a site came into force, if that was after the start and is known.
     in_force_since: Mutex<BTreeMap<String, Timestamp>>,
     /// Held for a reload and its effects: one at a time.
     reloading: Mutex<()>,
@@ -92,17 +92,22 @@ impl InstanceUpkeep {
             .ledger
             .apply_snapshot(&self.instance.sites.snapshot(), self.now());
         let is_waiting = report.waiting.is_some();
+        let mut in_force_since = lock(&self.in_force_since);
         for site in &mut report.sites {
             self.log_outcome(site, is_waiting);
-            let mut in_force_since = lock(&self.in_force_since);
             match site.outcome {
                 ReloadOutcome::Unchanged => site.since = in_force_since.get(&site.site).copied(),
                 ReloadOutcome::Added | ReloadOutcome::Replaced if !is_waiting => {
                     in_force_since.insert(site.site.clone(), self.now());
                 }
+                // When a policy that waits comes into force is not known.
+                ReloadOutcome::Added | ReloadOutcome::Replaced | ReloadOutcome::Removed => {
+                    in_force_since.remove(&site.site);
+                }
                 _ => {}
             }
         }
+        drop(in_force_since);
         let problem = report.problem.as_slice();
         if self.update_last_logged("", problem) && !problem.is_empty() {
             tracing::error!(

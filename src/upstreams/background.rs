@@ -9,7 +9,7 @@
 //! stay.
 
 use super::Upstreams;
-use super::failure::failure_reason;
+use super::failure::{FILE_LIMIT, failure_reason};
 use super::group::{CheckFailure, ServerGroup};
 use super::server::{ConfiguredServer, Server};
 use crate::dns::{HostLookupError, resolve_host};
@@ -110,6 +110,10 @@ impl HealthChecker {
         upstreams
             .metrics
             .record_health_check(server.entry.index, reason);
+        // The server is not at fault.
+        if reason == FILE_LIMIT {
+            return;
+        }
         let elapsed = upstreams.elapsed();
         let change =
             group.record_check(server, rules, result, elapsed, upstreams.clock.moment().now);

@@ -777,7 +777,8 @@ async fn ejection_waits_for_the_address_of_a_name() {
     let before = named();
     before.groups[0].set_addresses(&before.groups[0].entries[0], &address);
     requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let (next, passed) = (named(), before.excluded_servers_to_hand_over());
+    let next = named();
+    let passed = before.excluded_servers_to_hand_over();
     next.restore_handed_over_servers(&passed);
     assert_eq!(
         (passed.len(), next.excluded_servers_to_hand_over().len()),

@@ -27,7 +27,8 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn new(world: &'a World, user_agent: &'a str, target: &'a str) -> Request<'a> {
-        let (identity, behaviour) = (Identity::Unverified, RecentBehaviour::default());
+        let identity = Identity::Unverified;
+        let behaviour = RecentBehaviour::default();
         Request {
             world,
             user_agent,

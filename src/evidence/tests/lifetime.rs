@@ -298,7 +298,8 @@ fn case_of_a_full_log_ends_where_entries_are_missing() {
     visit(&fine);
     fine.close();
     let full = open(1);
-    std::thread::sleep(Duration::from_millis(10));
+    let opened = format_time(SystemTime::now());
+    wait_until(|| format_time(SystemTime::now()) > opened);
     let lost_at = SystemTime::now();
     visit(&full);
     full.record_publication("shop", published_entry(LENIENT_ROBOTS));

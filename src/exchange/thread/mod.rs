@@ -254,16 +254,18 @@ impl ExchangeThread {
         let clock = &shared.instance.clock;
         let mut core = lock(&shared.core);
         let ExchangeCore { exchange, store } = &mut *core;
-        match exchange.leave_store(store.as_mut(), exchange_time(clock)) {
+        let left = exchange.leave_store(store.as_mut(), exchange_time(clock));
+        let was_member = exchange.has_joined;
+        drop(core);
+        match left {
             Ok(()) => lock(&shared.membership).has_left = true,
             // No peer waits for this instance.
-            Err(_) if !exchange.has_joined => {}
+            Err(_) if !was_member => {}
             Err(error) => tracing::warn!(
                 "cannot tell the other instances that this one stops: {error}; they count no violations until it is \
                  back, or for 25 hours. To end that earlier, run \"crawlgate instances forget\""
             ),
         }
-        drop(core);
         shared.store_membership();
     }
 }

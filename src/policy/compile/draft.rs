@@ -111,7 +111,8 @@ pub fn first_equal_drafts(drafts: &[GroupDraft]) -> Vec<usize> {
         let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
         let content = (
             &draft.rules,
-            &draft.crawl_delay,
+            // Not where it stands.
+            draft.crawl_delay.as_ref().map(|(delay, _)| delay),
             &draft.extensions,
             &draft.signal_keys,
         );

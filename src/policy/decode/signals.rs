@@ -378,15 +378,18 @@ fn url(node: NodeReader<'_>, wanted: &str, example: &str) -> Option<Located<Stri
     let Some((message, help)) = url_mistake(&url) else {
         return Some(url);
     };
-    let help = help.replace(LICENSE, example);
+    let help = match help {
+        Some(help) => help.to_owned(),
+        None => format!("write the full URL, like \"https://shop.example/{example}\""),
+    };
     node.decoder
         .error_with_help("bad-url", url.span, message, help);
     None
 }
 
-/// What is wrong with a URL, and the help; `None` for a valid one. robots.txt would take a fragment
-/// for a comment.
-pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
+/// What is wrong with a URL, and the help unless it is an example of a URL; `None` for a valid one.
+/// robots.txt would take a fragment for a comment.
+pub fn url_mistake(text: &str) -> Option<(String, Option<&'static str>)> {
     let has_host = strip_http_scheme(text)
         .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']));
     let shown: String = text.chars().take(100).collect();
@@ -395,24 +398,21 @@ pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
         .chars()
         .find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign));
     Some(if !has_host {
-        (
-            format!("\"{shown}\" is not an absolute URL"),
-            "write the full URL, like \"https://shop.example/license.xml\"",
-        )
+        (format!("\"{shown}\" is not an absolute URL"), None)
     } else if text.contains('#') {
         (
             format!("\"{shown}\" has a fragment, which robots.txt takes for a comment"),
-            "write the URL without \"#...\"",
+            Some("write the URL without \"#...\""),
         )
     } else if let Some(sign) = unfit {
         (
             format!("a URL cannot contain \"{}\"", sign.escape_debug()),
-            "percent-encode it: a space is \"%20\", \"é\" is \"%C3%A9\"",
+            Some("percent-encode it: a space is \"%20\", \"é\" is \"%C3%A9\""),
         )
     } else if text.len() > MAX_URL {
         (
             "this URL is longer than 2,000 characters".to_owned(),
-            "put the file at a shorter address",
+            Some("put the file at a shorter address"),
         )
     } else {
         return None;

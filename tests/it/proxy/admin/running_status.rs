@@ -238,12 +238,18 @@ fn log_that_cannot_be_opened_is_a_problem_until_it_can() {
 #[test]
 fn changed_settings_file_is_a_problem_until_it_is_restored() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings("strict: yes")
+        .start();
     let file = gate.path("crawlgate.yaml");
     let write = |text: &str| std::fs::write(&file, text).expect("written");
     let text = read(&file);
     write(&format!("# The same settings\n{text}"));
     assert_eq!(status(&gate).1, Some(0));
+    // A field that is gone has its default at the next start.
+    write(&text.replace("strict: yes", ""));
+    wait_for_problem(&gate, "settings");
     write(&format!("{text}limits: {{ connections: 50 }}\n"));
     let found = wait_for_problem(&gate, "settings");
     assert!(message(&found, "settings").contains("crawlgate upgrade"));

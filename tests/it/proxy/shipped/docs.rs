@@ -135,7 +135,8 @@ fn documented_haproxy_in_front_passes_odd_targets_on() {
 /// A crawlgate that hangs still has its connections accepted, by the kernel.
 #[test]
 fn documented_fronts_send_visitors_to_the_origin_while_crawlgate_hangs() {
-    let (origin, reserve) = (Origin::plain(), Origin::plain());
+    let origin = Origin::plain();
+    let reserve = Origin::plain();
     let gate = gate_behind_a_front(&origin);
     let fronts = [
         nginx_in_front(&gate, &reserve),

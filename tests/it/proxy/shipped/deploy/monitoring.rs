@@ -512,7 +512,7 @@ fn dashboard_uses_the_chosen_source_and_variables() {
         "timeseries",
     ];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), known);
-    // ImportedPolicy and provisioned dashboards have no id of their own.
+    // Imported and provisioned dashboards have no id of their own.
     assert!(
         dashboard["id"].is_null()
             && dashboard["schemaVersion"]

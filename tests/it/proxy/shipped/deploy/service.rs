@@ -109,10 +109,10 @@ fn logrotate_finds_the_logs_of_the_unit_and_signals_it() {
         access.parent() == Some(Path::new(&logs))
             && access.extension().is_some_and(|end| end == "log")
     );
-    // Without `--kill-whom`, which systemd 249 does not know; it would leave out the old process of an upgrade.
+    // `--kill-whom` is not known to systemd 249. Without either, `crawlgate reload` of the unit would get the signal, too.
     assert_eq!(
         rotated("systemctl").as_deref(),
-        Some("kill -s HUP crawlgate")
+        Some("kill --kill-who=main -s HUP crawlgate")
     );
     // The old file may be written until the signal was handled; copytruncate would lose lines.
     assert!(rotated("delaycompress").is_some() && rotated("copytruncate").is_none());

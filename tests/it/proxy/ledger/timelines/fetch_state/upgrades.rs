@@ -1,4 +1,4 @@
-//! UpgradeCoordinator in a life: the process before serves a crawler its last robots.txt, and ends or is
+//! Upgrades in a life: the process before serves a crawler its last robots.txt, and ends or is
 //! killed.
 
 use super::*;
