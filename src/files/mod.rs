@@ -10,19 +10,34 @@ mod database;
 pub use database::{check_database, prepare_database};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a file that a person writes: a robots.txt, a key, a certificate.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Whether an error is that this process, or the whole system, may open no more files.
+pub fn is_file_limit(error: &Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
+}
 
 /// The directory of a file; `.` for a name without one.
 pub fn parent_directory(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
+}
+
+/// The device and the inode of the file that has this name now. `None` if there is none.
+pub fn file_identity(file: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// The absolute path, for messages; the path itself if the current directory is not known.
@@ -50,12 +65,16 @@ pub fn read_file_up_to(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
 fn open_unless_fifo(path: &Path) -> Result<File> {
     let file = open_nonblocking(File::options().read(true), path)?;
     if file.metadata()?.file_type().is_fifo() {
-        return Err(Error::new(
-            ErrorKind::InvalidInput,
-            "it is a FIFO, which crawlgate does not read",
-        ));
+        return Err(fifo_error());
     }
     Ok(file)
+}
+
+fn fifo_error() -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        "it is a FIFO, which crawlgate does not read",
+    )
 }
 
 /// Reads the file of a command's argument. It may be a FIFO: the output of a command (`<(curl ...)`).
