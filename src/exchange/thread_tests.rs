@@ -154,6 +154,7 @@ impl TestInstance {
         directory: tempfile::TempDir,
         new_hosts: &[&str],
     ) -> TestInstance {
+        let started = clock.moment();
         let of_store = clock.clone();
         let opened = StateStore::open(
             Some(&directory.path().join("state")),
@@ -162,6 +163,7 @@ impl TestInstance {
         let (state, remembered) = opened.expect("no other owner");
         let parts = InstanceInputs {
             clock,
+            started,
             store: &state,
             restored: &remembered,
             sites: SiteLoadOptions {

@@ -32,22 +32,10 @@ const MAX_HOST_LENGTH: usize = 255;
 /// A host without a site is removed after this time. No history reaches further back.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(31 * 86_400);
 
-/// The size limits of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct TableBounds {
-    pub hosts: usize,
-    /// Crawlers on all hosts together.
-    pub crawlers: usize,
-}
-
-impl Default for TableBounds {
-    fn default() -> TableBounds {
-        TableBounds {
-            hosts: 8_192,
-            crawlers: 524_288,
-        }
-    }
-}
+/// The most hosts of a shard: 8,192 in all.
+const MAX_HOSTS: usize = 8_192 / SHARDS;
+/// The most crawlers on all hosts of a shard together: 524,288 in all.
+const MAX_CRAWLERS: usize = 524_288 / SHARDS;
 
 #[derive(Default)]
 struct HostShard {
@@ -63,7 +51,6 @@ pub type HostKey = SmallVec<[u8; 128]>;
 pub struct HostTable {
     shards: Box<[RwLock<HostShard>]>,
     hasher: RandomState,
-    bounds: TableBounds,
     /// Whether hosts were added since `take_hosts_added`.
     has_grown: AtomicBool,
     store: StateStore,
@@ -74,15 +61,11 @@ pub struct HostTable {
 }
 
 impl HostTable {
-    /// An empty table. Its bounds are divided among its shards.
-    pub fn new(bounds: TableBounds, store: StateStore) -> HostTable {
+    /// An empty table.
+    pub fn new(store: StateStore) -> HostTable {
         HostTable {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
-            bounds: TableBounds {
-                hosts: bounds.hosts.div_ceil(SHARDS),
-                crawlers: bounds.crawlers.div_ceil(SHARDS),
-            },
             has_grown: false.into(),
             subscribers: store.subscribers.clone(),
             store,
@@ -192,7 +175,7 @@ impl HostTable {
             .is_none_or(|(known, _)| **known != *key)
         {
             let host = new();
-            let gone = shard.evict_hosts_if_full(self.bounds);
+            let gone = shard.evict_hosts_if_full();
             shard.crawlers += host.crawlers.len();
             let other = shard.hosts.insert(hash, (key.into(), host));
             shard.crawlers -= other.as_ref().map_or(0, |(_, other)| other.crawlers.len());
@@ -348,8 +331,8 @@ impl HostTable {
 impl HostShard {
     /// If the shard is full of hosts or crawlers, removes an eighth of the hosts and returns them:
     /// first hosts that no policy names, and among these the ones without requests for longest.
-    fn evict_hosts_if_full(&mut self, bounds: TableBounds) -> Vec<(Box<[u8]>, HostRecord)> {
-        if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
+    fn evict_hosts_if_full(&mut self) -> Vec<(Box<[u8]>, HostRecord)> {
+        if self.hosts.len() < MAX_HOSTS && self.crawlers < MAX_CRAWLERS {
             return Vec::new();
         }
         let mut order: Vec<(bool, Timestamp, u64)> = self
@@ -404,4 +387,22 @@ pub fn host_key(host: &[u8]) -> Option<HostKey> {
 
 pub fn key_text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostRecord, HostShard, MAX_CRAWLERS};
+
+    #[test]
+    fn shard_full_of_crawlers_loses_an_eighth_of_its_hosts() {
+        let mut shard = HostShard::default();
+        for hash in 0..16 {
+            let host = (Box::default(), HostRecord::default());
+            shard.hosts.insert(hash, host);
+        }
+        shard.crawlers = MAX_CRAWLERS - 1;
+        assert!(shard.evict_hosts_if_full().is_empty());
+        shard.crawlers = MAX_CRAWLERS;
+        assert_eq!(shard.evict_hosts_if_full().len(), 2);
+    }
 }

@@ -54,7 +54,7 @@ use crate::verdict::{
 use cached_versions::{CrawlerCacheProfile, ObservationCaveats, estimate_cached_versions};
 use clock_steps::ClockStepDetector;
 use host::{ALL_CLIENTS, HostOwner, HostRecord, restore_hosts};
-use host_table::{HostTable, TableBounds, host_key, key_text};
+use host_table::{HostTable, host_key, key_text};
 use network_list_health::NetworkListHealthTable;
 use owners::{find_owner, find_site, versions_since};
 use peers::served_fact;
@@ -131,7 +131,7 @@ impl Ledger {
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let (store, _) = StateStore::in_memory_only();
         let list_health = NetworkListHealthTable::restore(&[], store.clone());
-        let hosts = HostTable::new(TableBounds::default(), store);
+        let hosts = HostTable::new(store);
         Ledger::from_parts(hosts, list_health, new_hosts, snapshot, moment)
     }
 
@@ -152,7 +152,7 @@ impl Ledger {
         let previous = remembered.previous_run;
         let list_health =
             NetworkListHealthTable::restore(&remembered.facts.list_proofs, store.clone());
-        let hosts = HostTable::new(TableBounds::default(), store);
+        let hosts = HostTable::new(store);
         for (name, host) in restore_hosts(&remembered.facts, now) {
             if let Some(key) = host_key(name.as_bytes()) {
                 hosts.insert_if_absent(&key, now, || host);
@@ -459,11 +459,12 @@ impl Ledger {
             .update_owners(|host| find_owner(snapshot, host), now);
     }
 
-    /// Writes the rest to the state store before a clean end: hosts that it does not know yet, and
-    /// what lists of networks proved.
-    pub fn flush(&self, now: Timestamp) {
-        self.hosts.store_new_hosts(now);
-        self.list_health.log_and_store(now);
+    /// Call this before a clean end or a hand-over: a last [`Ledger::tick`], because the next
+    /// process cannot see that the clock was set before its start. Also writes the hosts that the
+    /// state store does not know yet.
+    pub fn flush(&self, snapshot: &Snapshot, moment: Moment) {
+        self.tick(snapshot, moment);
+        self.hosts.store_new_hosts(moment.now);
     }
 
     /// What was served to crawlers on the hosts of a site, by host and name.

@@ -113,13 +113,13 @@ impl NetworkListHealthTable {
         for entry in snapshot
             .sites()
             .iter()
-            .filter(|entry| !entry.site.networks.is_empty())
+            .filter(|entry| !entry.site.networks.0.is_empty())
         {
             let site = &*entry.site;
             let known = before.get(&site.name);
             let mut proofs = HashMap::new();
-            for (claim, networks) in site.networks.iter() {
-                let Some(crawler) = claim_label(claim, registry, Some(site)) else {
+            for (claim, networks) in &site.networks.0 {
+                let Some(crawler) = claim_label(*claim, registry, Some(site)) else {
                     continue;
                 };
                 let list = networks_digest(networks);

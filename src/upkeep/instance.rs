@@ -3,7 +3,7 @@
 //! [`InstanceInputs::open`] opens an instance, with what the previous process left in the state
 //! database.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
@@ -88,6 +88,9 @@ impl Instance {
 pub struct InstanceInputs<'a> {
     /// The time.
     pub clock: Clock,
+    /// The moment before the state was opened, so that the first tick notices a clock that was set
+    /// since.
+    pub started: Moment,
     /// The state store.
     pub store: &'a StateStore,
     /// The state that it restored.
@@ -112,7 +115,7 @@ impl InstanceInputs<'_> {
     /// The policies cannot be loaded. A state store that cannot be written is no error: it tries
     /// again.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
-        let moment = self.clock.moment();
+        let moment = self.started;
         let sites = SiteManager::start(self.sites, self.store, self.restored, moment.now)?;
         let (ledger, facts) = Ledger::open(
             self.store.clone(),

@@ -3,10 +3,11 @@
 //! until it is closed.
 
 use super::instance::Instance;
+use crate::clock::Moment;
 use crate::locks::lock;
 use crate::record::{DayPaths, TopPaths};
 use crate::scheduler::Scheduler;
-use crate::sites::{WatchGuard, watch};
+use crate::sites::DirectoryWatch;
 use crate::state::StateStore;
 use crate::state::history::{DailyCountKind, RequestHistoryBatch};
 use crate::threads::spawn;
@@ -16,10 +17,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long the policy directory must be quiet before it is read again.
-const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
+/// How often the policy directory is checked for changes.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+/// Checks take at most one part in so many of the time.
+const MAX_POLL_SHARE: u32 = 20;
 /// How often the ledger is stored. A crash loses at most this much.
 const STORE_EVERY: Duration = Duration::from_secs(1);
 
@@ -28,13 +31,13 @@ pub struct UpkeepThreads {
     instance: Arc<Instance>,
     store: StateStore,
     ledger: RepeatingThread,
-    _watch: Option<WatchGuard>,
+    _watch: RepeatingThread,
     _scheduler: Scheduler,
 }
 
 impl UpkeepThreads {
-    /// Starts the threads. `reload` is called when policy files change. If the directory cannot be
-    /// watched, that is logged. `scheduler` ends with the threads.
+    /// Starts the threads. `reload` is called when policy files change. `scheduler` ends with the
+    /// threads.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -54,15 +57,21 @@ impl UpkeepThreads {
             feed_history(&stored, &history, TopPaths::take_due);
             STORE_EVERY
         })?;
-        let watch = watch(policies, WATCH_DEBOUNCE, reload);
-        if let Err(error) = &watch {
-            tracing::warn!(%error, "cannot watch the policy directory. After a change run \"crawlgate reload\"");
-        }
+        let mut directory = DirectoryWatch::new(policies);
+        let watch = RepeatingThread::start("policy-watch", move || {
+            let began = Instant::now();
+            let is_changed = directory.poll();
+            let pause = POLL_EVERY.max(began.elapsed() * MAX_POLL_SHARE);
+            if is_changed {
+                reload();
+            }
+            pause
+        })?;
         Ok(UpkeepThreads {
             instance,
             store,
             ledger,
-            _watch: watch.ok(),
+            _watch: watch,
             _scheduler: scheduler,
         })
     }
@@ -78,14 +87,24 @@ impl UpkeepThreads {
 /// Stores at once what the ledger's thread would store within a second: marks of traps, the ledger,
 /// the history.
 pub fn store_everything(instance: &Instance, store: &StateStore) {
-    let now = instance.clock.moment();
-    instance.behaviours.marked_clients.flush(now);
-    instance.ledger.flush(now.now);
+    let moment = record_clock_step(instance);
+    instance.ledger.flush(&instance.sites.snapshot(), moment);
+    instance.behaviours.marked_clients.flush(moment);
     feed_history(instance, store, TopPaths::take_changed);
 }
 
+/// Returns the present moment. If the clock was set, the sites record that. Call it before the tick
+/// of the ledger, which takes the clock for right again.
+fn record_clock_step(instance: &Instance) -> Moment {
+    let moment = instance.clock.moment();
+    if let Some(by) = instance.ledger.clock.detect_step(moment) {
+        instance.sites.record_clock_step(by, moment.now);
+    }
+    moment
+}
+
 /// Once a second: stores the ledger and the marks of traps, and tries again to publish deferred
-/// policies. If the clock was set, the sites record that first.
+/// policies.
 fn store_ledger(instance: &Instance) {
     let Instance {
         ledger,
@@ -93,11 +112,7 @@ fn store_ledger(instance: &Instance) {
         clock,
         ..
     } = instance;
-    let moment = clock.moment();
-    if let Some(by) = ledger.clock.detect_step(moment) {
-        // Before `tick`, which takes the clock for right again.
-        sites.record_clock_step(by, moment.now);
-    }
+    let moment = record_clock_step(instance);
     ledger.tick(&sites.snapshot(), moment);
     instance.behaviours.marked_clients.flush(clock.moment());
     let now = clock.moment().now;
@@ -179,5 +194,76 @@ impl RepeatingThread {
         drop(self.alive);
         // A panic was reported already.
         let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::crawlers::Registry;
+    use crate::identity::IdentityVerifier;
+    use crate::judge::RequestLogs;
+    use crate::sites::SiteLoadOptions;
+    use crate::upkeep::InstanceInputs;
+
+    /// An instance in memory with one policy.
+    fn open(directory: &Path, clock: Clock, started: Moment) -> (Arc<Instance>, StateStore) {
+        let policy = "hosts: [shop.example]\nrobots: { origin: replace }\n";
+        std::fs::write(directory.join("shop.yaml"), policy).expect("a policy");
+        let (store, restored) = StateStore::in_memory_only();
+        let inputs = InstanceInputs {
+            clock,
+            started,
+            store: &store,
+            restored: &restored,
+            sites: SiteLoadOptions {
+                policies: directory.to_owned(),
+                strict: true,
+                may_be_missing: false,
+                origins: Default::default(),
+                published_proof: false,
+            },
+            new_hosts: Vec::new(),
+            proofs: Arc::new(IdentityVerifier::with_policy_networks_only(
+                Registry::builtin(),
+            )),
+            logs: RequestLogs::off(),
+            passed: None,
+        };
+        let instance = inputs.open().unwrap_or_else(|error| panic!("{error}"));
+        (instance, store)
+    }
+
+    #[test]
+    fn clock_set_just_before_the_end_is_recorded() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("clock");
+        std::fs::write(&file, "set 0s").expect("written");
+        let clock = Clock::following_file(&file).expect("a clock");
+        let started = clock.moment();
+        let (instance, store) = open(directory.path(), clock.clone(), started);
+        std::fs::write(&file, "set 16h").expect("written");
+        while clock.moment().now.since(started.now) < Duration::from_secs(3_600) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        store_everything(&instance, &store);
+        assert_eq!(instance.ledger.clock.detect_step(clock.moment()), None);
+        let jumps = instance.sites.publications().0.jumps;
+        assert_eq!(jumps.len(), 1, "{jumps:?}");
+    }
+
+    #[test]
+    fn clock_set_during_the_start_is_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let clock = Clock::default();
+        let moment = clock.moment();
+        let started = Moment {
+            now: Timestamp(moment.now.0 - 3_600),
+            ..moment
+        };
+        let (instance, _) = open(directory.path(), clock, started);
+        let set_by = instance.ledger.clock.detect_step(moment);
+        assert_eq!(set_by, Some(3_600));
     }
 }

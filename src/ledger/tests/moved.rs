@@ -220,9 +220,10 @@ fn crash_after_a_move_accuses_no_crawler() {
         }
         // Killed, twice in a few seconds.
         for snapshot in [moved, two_sites("a.example, b.example", "c.example", 0)] {
+            let now = moment(moving.now, 0);
             moving
                 .disk
-                .end_run(&mut moving.ledger, false, moment(moving.now, 0));
+                .end_run(&mut moving.ledger, false, &moving.snapshot, now);
             moving.now += 2;
             moving.ledger = moving.disk.start_run(&snapshot, moment(moving.now, 0));
             moving.snapshot = snapshot;

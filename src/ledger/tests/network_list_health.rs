@@ -73,8 +73,9 @@ impl ListWorld {
     }
 
     fn restart(&mut self, later: i64) {
+        let now = moment(self.now, 0);
         self.disk
-            .end_run(&mut self.ledger, true, moment(self.now, 0));
+            .end_run(&mut self.ledger, true, &self.snapshot, now);
         self.now += later;
         self.ledger = self.disk.start_run(&self.snapshot, moment(self.now, 0));
     }

@@ -30,7 +30,7 @@ impl LedgerWorld {
         let (tell, told) = channel();
         self.ledger.hand_over(Arc::new(FactSender(tell)));
         let (entry, history, moment) = (self.entry.clone(), self.history.clone(), self.moment());
-        self.ledger.flush(moment.now);
+        self.ledger.flush(&self.snapshot(), moment);
         if let Some(version) = version {
             self.publish(version);
         }
@@ -206,6 +206,35 @@ fn copy_served_by_the_previous_process_counts_at_once() {
             Kind::Violation,
             "{in_order}, {told}"
         );
+    }
+}
+
+#[test]
+fn clock_set_just_before_the_end_makes_no_violator() {
+    for is_upgrade in [true, false] {
+        for set in [16 * HOUR, -30 * HOUR] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut world = observed_for_two_days(Some(directory.path()));
+            world.fetch(0, 0);
+            world.pass_hours_in_use(2);
+            // Nothing notices that before the end.
+            world.set += set;
+            if is_upgrade {
+                world.upgrade(Some(15));
+                world.end_predecessor(true);
+            } else {
+                world.end_run(true);
+                world.now += 12;
+                world.publish(15);
+                world.start_run();
+            }
+            world.pass_hours_in_use(7);
+            assert_eq!(
+                world.request_kind(0, 0, "/p1/").0,
+                Kind::StaleCopy,
+                "{is_upgrade}, {set} s"
+            );
+        }
     }
 }
 
