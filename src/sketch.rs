@@ -2,22 +2,20 @@
 //! algorithm (Metwally, Agrawal, El Abbadi 2005). A count is never too low. [`CountedKey::error`]
 //! says by how much a count may be too high.
 
-use ahash::{AHashMap, AHashSet};
-
-/// Keys of a sketch by default. More keys make top lists exact for longer, and slow
-/// [`TopKSketch::add`] down.
-const DEFAULT_CAPACITY: usize = 512;
+use ahash::AHashMap;
+use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// Counts of the most frequent keys.
 #[derive(Debug)]
 pub struct TopKSketch {
     /// The most keys.
     capacity: usize,
-    positions: AHashMap<Box<[u8]>, usize>,
+    positions: AHashMap<Arc<[u8]>, usize>,
     /// Aligned with `keys`: the search for the lowest count reads these alone.
     counts: Vec<u64>,
     errors: Vec<u64>,
-    keys: Vec<Box<[u8]>>,
+    keys: Vec<Arc<[u8]>>,
     /// The lowest count when it was last searched. No count is lower.
     lowest: u64,
     /// All counts before this place are higher than `lowest`.
@@ -35,9 +33,10 @@ pub struct CountedKey {
     pub error: u64,
 }
 
+/// An empty sketch without a most of keys: it is exact as long as it may grow.
 impl Default for TopKSketch {
     fn default() -> TopKSketch {
-        TopKSketch::new(DEFAULT_CAPACITY)
+        TopKSketch::new(usize::MAX)
     }
 }
 
@@ -66,8 +65,8 @@ impl TopKSketch {
         };
         let mut sketch = TopKSketch::new(capacity);
         for counted in keys.into_iter().take(capacity) {
-            if !sketch.positions.contains_key(&counted.key) {
-                sketch.insert(counted.key, counted.count, counted.error);
+            if !sketch.positions.contains_key(&*counted.key) {
+                sketch.insert(counted.key.into(), counted.count, counted.error);
             }
         }
         sketch
@@ -80,15 +79,15 @@ impl TopKSketch {
 
     /// Every key with its count, in no order.
     pub fn iter(&self) -> impl Iterator<Item = CountedKey> {
-        let counts = self.counts.iter().zip(&self.errors);
-        self.keys
-            .iter()
-            .zip(counts)
-            .map(|(key, (count, error))| CountedKey {
-                key: key.clone(),
-                count: *count,
-                error: *error,
-            })
+        (0..self.len()).map(|place| self.counted_key(place))
+    }
+
+    fn counted_key(&self, place: usize) -> CountedKey {
+        CountedKey {
+            key: Box::from(&*self.keys[place]),
+            count: self.counts[place],
+            error: self.errors[place],
+        }
     }
 
     /// Counts a key once. When the sketch is full, a new key replaces the one with the lowest count
@@ -106,7 +105,7 @@ impl TopKSketch {
             self.capacity = self.keys.len();
         }
         if let Some(place) = self.find_lowest() {
-            let key: Box<[u8]> = key.into();
+            let key: Arc<[u8]> = key.into();
             self.positions.remove(&self.keys[place]);
             self.positions.insert(key.clone(), place);
             self.keys[place] = key;
@@ -130,7 +129,7 @@ impl TopKSketch {
         Some(self.searched)
     }
 
-    fn insert(&mut self, key: Box<[u8]>, count: u64, error: u64) {
+    fn insert(&mut self, key: Arc<[u8]>, count: u64, error: u64) {
         self.positions.insert(key.clone(), self.keys.len());
         self.keys.push(key);
         self.counts.push(count);
@@ -147,68 +146,55 @@ impl TopKSketch {
         }
     }
 
-    /// The count and the error of a key. For an absent key both are `min_count`, the value of
-    /// [`TopKSketch::min_count`].
-    fn count_and_error(&self, key: &[u8], min_count: u64) -> (u64, u64) {
-        self.positions
-            .get(key)
-            .map_or((min_count, min_count), |&place| {
-                (self.counts[place], self.errors[place])
-            })
-    }
-
-    /// Adds the counts of another stream, and keeps the most frequent keys of both. The other
-    /// sketch may have seen a key that it lacks as often as its lowest count, which is added to
-    /// count and error.
+    /// Adds the counts of another stream, and keeps the keys of both. Each sketch may have seen a
+    /// key that it lacks as often as its lowest count, which is added to count and error.
     pub fn merge(&mut self, other: &TopKSketch) {
-        let own = std::mem::replace(self, TopKSketch::new(self.capacity));
-        let own_min = own.min_count();
+        let own_min = self.min_count();
         let their_min = other.min_count();
-        let keys: AHashSet<&[u8]> = own
-            .keys
-            .iter()
-            .chain(&other.keys)
-            .map(|key| &**key)
-            .collect();
-        let sums = keys.into_iter().map(|key| {
-            let (own, own_error) = own.count_and_error(key, own_min);
-            let (their, their_error) = other.count_and_error(key, their_min);
-            CountedKey {
-                key: key.into(),
-                count: own + their,
-                error: own_error + their_error,
+        let was_full = [&*self, other].iter().any(|one| one.len() >= one.capacity);
+        for (place, key) in self.keys.iter().enumerate() {
+            if !other.positions.contains_key(key) {
+                self.counts[place] += their_min;
+                self.errors[place] += their_min;
             }
-        });
-        for counted in sort_by_count(sums).into_iter().take(self.capacity) {
-            self.insert(counted.key, counted.count, counted.error);
+        }
+        for (place, key) in other.keys.iter().enumerate() {
+            let count = other.counts[place];
+            let error = other.errors[place];
+            if let Some(&own) = self.positions.get(key) {
+                self.counts[own] += count;
+                self.errors[own] += error;
+            } else {
+                self.insert(key.clone(), count + own_min, error + own_min);
+            }
+        }
+        if was_full {
+            self.capacity = self.len();
         }
     }
 
-    /// At most `limit` of the most frequent keys, the most frequent first. A key whose error is at
-    /// least half of its count is left out: it may not be among the most frequent.
+    /// At most `limit` of the most frequent keys, the most frequent first, equally frequent ones by
+    /// name. A key whose error is at least half of its count is left out: it may not be among the
+    /// most frequent.
     pub fn top(&self, limit: usize) -> Vec<CountedKey> {
-        let certain = self
-            .iter()
-            .filter(|counted| counted.error * 2 < counted.count);
-        let mut top = sort_by_count(certain);
+        let places = 0..self.len();
+        let certain = places.filter(|&place| self.errors[place] * 2 < self.counts[place]);
+        let mut top: Vec<usize> = certain.collect();
+        top.sort_unstable_by_key(|&place| (Reverse(self.counts[place]), &self.keys[place]));
         top.truncate(limit);
-        top
+        top.into_iter()
+            .map(|place| self.counted_key(place))
+            .collect()
     }
-}
-
-fn sort_by_count(all: impl Iterator<Item = CountedKey>) -> Vec<CountedKey> {
-    let mut all: Vec<CountedKey> = all.collect();
-    all.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
-    all
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT_CAPACITY, TopKSketch};
+    use super::TopKSketch;
 
     #[test]
     fn frequent_keys_are_found_among_many_rare_ones() {
-        let mut halves = [TopKSketch::default(), TopKSketch::default()];
+        let mut halves = [TopKSketch::new(512), TopKSketch::new(512)];
         for number in 0..100_000_u32 {
             let half = &mut halves[number as usize % 2];
             half.add(&number.to_le_bytes(), true);
@@ -218,7 +204,7 @@ mod tests {
         }
         let [mut one, other] = halves;
         one.merge(&other);
-        assert!(one.keys.len() <= DEFAULT_CAPACITY && one.positions.len() == one.keys.len());
+        assert!(one.len() <= 1_024 && one.positions.len() == one.len());
         let top = one.top(10);
         assert_eq!(&*top[0].key, b"often");
         assert!(

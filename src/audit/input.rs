@@ -98,13 +98,27 @@ impl LogInput {
         })
     }
 
-    /// The time of the first request in the first chunk. `None` if it has none or cannot be read, and
-    /// for what can be read only once.
-    fn first_time(&self, format: &LineFormat) -> Option<Timestamp> {
+    /// The first chunk. `None` if there is none, and for what can be read only once.
+    fn first_chunk(&self) -> Option<LineChunk> {
         if !matches!(self.stored_bytes(), Ok(Some(_))) {
             return None;
         }
-        let chunk = self.open().ok()?.next_chunk()?;
+        self.open().ok()?.next_chunk()
+    }
+
+    /// Whether it is a file that begins with `<`, maybe after blanks or a byte order mark.
+    pub fn is_xml(&self) -> bool {
+        self.first_chunk().is_some_and(|chunk| {
+            let text = String::from_utf8_lossy(&chunk.bytes);
+            text.trim_start_matches('\u{feff}')
+                .trim_start()
+                .starts_with('<')
+        })
+    }
+
+    /// The time of the first request in the first chunk. `None` if it has none, or there is no chunk.
+    fn first_time(&self, format: &LineFormat) -> Option<Timestamp> {
+        let chunk = self.first_chunk()?;
         let mut lines = LineReader::new(format, chunk.header);
         let mut texts = chunk.bytes.split(|byte| *byte == b'\n');
         texts.find_map(|text| match lines.parse(without_return(text)) {

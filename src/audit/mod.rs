@@ -8,10 +8,12 @@ mod input;
 mod pool;
 mod report;
 mod rules;
+mod sitemap_urls;
 mod tally;
 mod worker;
 
 pub use input::{LogInput, for_each_line, logs_at, sort_by_time};
 pub use pool::{AuditProgress, audit_logs};
 pub use rules::{AuditRules, DatedRobotsTxt};
+pub use sitemap_urls::SitemapUrls;
 pub use worker::{AuditOptions, PublishedNetworks, client_identity};

@@ -5,7 +5,7 @@
 use super::input::{LogError, LogInput};
 use super::report::build_report;
 use super::rules::AuditRules;
-use super::tally::AuditTally;
+use super::tally::{AuditTally, KeyBudget};
 use super::worker::{AuditOptions, AuditWorker, LogChunk};
 use crate::crawlers::Registry;
 use crate::report::{DamagedLog, Report};
@@ -51,12 +51,13 @@ pub fn audit_logs(
         damaged: Vec::new(),
         progress,
     };
+    let budget = &KeyBudget::default();
     let (read, tally) = thread::scope(|scope| {
         let mut handles = Vec::new();
         for _ in 0..workers {
             let receiver = receiver.clone();
-            let worker = move || run_worker(AuditWorker::new(rules, registry, options), &receiver);
-            handles.push(scope.spawn(worker));
+            let worker = AuditWorker::new(rules, registry, options, budget);
+            handles.push(scope.spawn(move || run_worker(worker, &receiver)));
         }
         let read = inputs
             .iter()

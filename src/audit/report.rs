@@ -5,15 +5,20 @@
 
 use super::input::LogInput;
 use super::rules::AuditRules;
-use super::tally::{AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey};
+use super::sitemap_urls::SitemapUrls;
+use super::tally::{
+    AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey, SitemapTally,
+    first_path_segment,
+};
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
 use crate::printable::printable;
+use crate::record::printable_path;
 use crate::report::charts::PeriodBar;
 use crate::report::{
     ClientIdentity, CrawlerRow, DamagedLog, LogSummary, Report, ReportPeriod, ReportSource,
-    ResponseStatusRow, RuleCount, TopEntry, TrafficReport, UnreadableLine, ViolationExample,
-    join_first,
+    ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry, TrafficReport, UnreadableLine,
+    ViolationExample, join_first,
 };
 use crate::sketch::TopKSketch;
 use crate::state::history::{DAY, PeriodLength, ServiceVisits};
@@ -53,7 +58,7 @@ pub fn build_report(
         let rows = rows.iter();
         for (identity, row) in rows.filter(|(_, row)| row.counts.requests() > 0) {
             let shown = crawler_row(label, identity, row, &sites, end);
-            crawlers.push(with_urls(shown, row, options.top));
+            crawlers.push(with_urls(shown, row, options));
             by_rule.extend(row.rules.iter().map(|(key, hits)| (*key, hits.disallowed)));
         }
     }
@@ -75,6 +80,10 @@ pub fn build_report(
         periods: period_bars(&tally.days, end),
         rules: rule_counts,
         urls: top_entries(&tally.urls, MAX_TOP_ENTRIES),
+        sitemap: options
+            .sitemap
+            .as_ref()
+            .map(|urls| urls.summary(&tally.hosts)),
         log: Some(LogSummary {
             rules: rules.file_names(),
             damaged,
@@ -82,7 +91,7 @@ pub fn build_report(
                 .networks
                 .as_ref()
                 .map(PublishedNetworks::network_list_usage),
-            policy_networks: sites.iter().any(|site| !site.networks.is_empty()),
+            policy_networks: sites.iter().any(|site| !site.networks.0.is_empty()),
             ..log_summary_of_tally(&tally, inputs)
         }),
         ..Report::default()
@@ -170,8 +179,9 @@ fn crawler_row(
 }
 
 /// Adds what a crawler requested most to its row: at least as many entries of each list as `top`.
-fn with_urls(row: CrawlerRow, tally: &RequestTally, top: Option<usize>) -> CrawlerRow {
-    let limit = top.unwrap_or_default().max(MAX_TOP_ENTRIES);
+fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> CrawlerRow {
+    let limit = options.top.unwrap_or_default().max(MAX_TOP_ENTRIES);
+    let sitemap = options.sitemap.as_ref();
     let mut paths = TopKSketch::default();
     let mut statuses = Vec::new();
     for (status, of_status) in &tally.statuses {
@@ -193,8 +203,35 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, top: Option<usize>) -> Crawl
         parameters: top_entries(&tally.parameters, limit),
         paths: top_entries(&paths, limit),
         statuses,
+        sitemap: sitemap.and_then(|urls| sitemap_coverage(urls, &tally.sitemap, limit)),
         ..row
     }
+}
+
+/// What a crawler requested of the URLs of sitemaps. `None` if it requested no page.
+fn sitemap_coverage(
+    urls: &SitemapUrls,
+    tally: &SitemapTally,
+    limit: usize,
+) -> Option<SitemapCoverage> {
+    let mut coverage = SitemapCoverage {
+        requested: tally.requested.len() as u64,
+        requests: tally.inside + tally.outside,
+        requests_outside: tally.outside,
+        ..SitemapCoverage::default()
+    };
+    if coverage.requests == 0 {
+        return None;
+    }
+    let mut sections = TopKSketch::default();
+    for url in urls.never_requested(tally) {
+        coverage.never_requested += 1;
+        sections.add(first_path_segment(&printable_path(url.as_bytes())), true);
+    }
+    coverage.sections = top_entries(&sections, limit);
+    let examples = urls.never_requested(tally).take(limit);
+    coverage.examples = examples.map(|url| printable(url.as_bytes())).collect();
+    Some(coverage)
 }
 
 /// The rule with its place, without a request: a log has too many to keep one for each rule.

@@ -13,19 +13,26 @@ use crate::sketch::TopKSketch;
 use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use derive_more::AddAssign;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use strum::VariantArray;
 
 /// Unreadable lines that are shown.
 pub const MAX_EXAMPLES: usize = 3;
 
+/// The hosts of a log that are noted: the first by name.
+pub const MAX_HOSTS: usize = 20;
+
 /// A log with wrong times may have any number of days.
 const MAX_DAYS: usize = 4_000;
 
-/// The statuses of one crawler whose paths are counted separately.
-const MAX_STATUSES: usize = 16;
+/// The keys that each list may always have.
+const MIN_LIST_KEYS: usize = 512;
+
+/// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`], of about 150 bytes each.
+const MAX_KEYS: usize = 2_000_000;
 
 /// The parameters of one query that are counted.
 const MAX_PARAMETERS: usize = 8;
@@ -44,6 +51,23 @@ pub struct UnreadableExample {
     pub reason: UnreadableReason,
     /// Its beginning.
     pub text: String,
+}
+
+/// How many keys the lists of all workers have beyond [`MIN_LIST_KEYS`]. A list is exact as long as
+/// it grows.
+#[derive(Default)]
+pub struct KeyBudget(AtomicUsize);
+
+impl KeyBudget {
+    /// Counts a key in a list.
+    pub fn add(&self, list: &mut TopKSketch, key: &[u8]) {
+        let before = list.len();
+        let is_small = before < MIN_LIST_KEYS;
+        list.add(key, is_small || self.0.load(Ordering::Relaxed) < MAX_KEYS);
+        if !is_small && list.len() > before {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Identifies a rule of a site.
@@ -202,6 +226,17 @@ pub struct StatusTally {
     pub paths: TopKSketch,
 }
 
+/// What a crawler requested of the URLs of sitemaps.
+#[derive(Default)]
+pub struct SitemapTally {
+    /// Requests for URLs that a sitemap lists.
+    pub inside: u64,
+    /// Requests for other URLs.
+    pub outside: u64,
+    /// The keys of the listed URLs that it requested.
+    pub requested: AHashSet<u64>,
+}
+
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Default)]
 pub struct RequestTally {
@@ -219,11 +254,13 @@ pub struct RequestTally {
     pub with_parameters: u64,
     /// The names of the parameters in queries.
     pub parameters: TopKSketch,
-    /// The requested paths by status. Those under 0 have no known status, were answered with
-    /// robots.txt, or have a status beyond the bound.
+    /// The requested paths by status. Those under 0 have no known status, or were answered with
+    /// robots.txt.
     pub statuses: BTreeMap<u16, StatusTally>,
     /// The addresses of clients that probably pretend to be the crawler.
     pub addresses: TopKSketch,
+    /// Its requests compared with sitemaps; only for search crawlers.
+    pub sitemap: SitemapTally,
 }
 
 /// What was counted of the requests under one crawler's name, or of a day, by identity.
@@ -304,30 +341,24 @@ impl RequestTally {
     }
 
     /// Counts the path of a request, its section, and the names of its parameters.
-    pub fn add_url(&mut self, status: u16, target: &[u8]) {
+    pub fn add_url(&mut self, status: u16, target: &[u8], budget: &KeyBudget) {
         let path = printable_path(target);
         let section = first_path_segment(&path);
-        self.sections.add(section, true);
+        budget.add(&mut self.sections, section);
         if let Some(query) = memchr::memchr(b'?', target) {
             let query = &target[query + 1..];
             self.with_parameters += u64::from(!query.is_empty());
             for (place, name) in parameter_names(query).enumerate() {
                 let mut earlier = parameter_names(query).take(place);
                 if !name.is_empty() && earlier.all(|earlier| earlier != name) {
-                    self.parameters.add(name, true);
+                    budget.add(&mut self.parameters, name);
                 }
             }
         }
-        let is_full = self.statuses.len() >= MAX_STATUSES;
-        let status = if is_full && !self.statuses.contains_key(&status) {
-            0
-        } else {
-            status
-        };
         let of_status = self.statuses.entry(status).or_default();
         of_status.requests += 1;
-        of_status.sections.add(section, true);
-        of_status.paths.add(&path, true);
+        budget.add(&mut of_status.sections, section);
+        budget.add(&mut of_status.paths, &path);
     }
 
     /// Adds what another worker has counted.
@@ -345,6 +376,9 @@ impl RequestTally {
             known.paths.merge(&theirs.paths);
         }
         self.addresses.merge(&other.addresses);
+        self.sitemap.inside += other.sitemap.inside;
+        self.sitemap.outside += other.sitemap.outside;
+        self.sitemap.requested.extend(other.sitemap.requested);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
         }
@@ -359,6 +393,14 @@ impl AuditTally {
             return None;
         }
         Some(self.days.entry(day).or_default())
+    }
+
+    /// Notes a host.
+    pub fn add_host(&mut self, host: String) {
+        self.hosts.insert(host);
+        if self.hosts.len() > MAX_HOSTS {
+            self.hosts.pop_last();
+        }
     }
 
     /// Counts a line that cannot be read, and keeps its beginning if it is one of the first.
@@ -402,7 +444,7 @@ impl AuditTally {
         for (service, visits) in other.visits {
             *self.visits.entry(service).or_default() += visits;
         }
-        self.hosts.extend(other.hosts);
+        other.hosts.into_iter().for_each(|host| self.add_host(host));
         self.has_referers |= other.has_referers;
         self.span.add(other.span);
         for (day, counts) in other.days {
@@ -419,7 +461,7 @@ impl AuditTally {
 }
 
 /// The first segment of a path with the slashes around it. `/` for a page that is in no directory.
-fn first_path_segment(path: &[u8]) -> &[u8] {
+pub fn first_path_segment(path: &[u8]) -> &[u8] {
     let slashes = memchr::memchr_iter(b'/', path);
     let end = slashes.take(2).last().map_or(path.len(), |slash| slash + 1);
     &path[..end]
@@ -436,7 +478,8 @@ fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_STATUSES, RequestTally};
+    use super::{KeyBudget, MAX_KEYS, MIN_LIST_KEYS, RequestTally};
+    use crate::sketch::TopKSketch;
 
     #[test]
     fn url_is_counted_by_section_parameter_and_status() {
@@ -450,9 +493,9 @@ mod tests {
             "//shop",
             "*",
         ] {
-            tally.add_url(200, target.as_bytes());
+            tally.add_url(200, target.as_bytes(), &KeyBudget::default());
         }
-        let count = |sketch: &crate::sketch::TopKSketch| -> Vec<(String, u64)> {
+        let count = |sketch: &TopKSketch| -> Vec<(String, u64)> {
             let top = sketch.top(9).into_iter();
             top.map(|one| (String::from_utf8_lossy(&one.key).into_owned(), one.count))
                 .collect()
@@ -478,16 +521,32 @@ mod tests {
     }
 
     #[test]
-    fn statuses_and_parameters_are_bounded() {
+    fn parameters_of_a_url_are_bounded() {
         let mut tally = RequestTally::default();
         let query: String = (0..100).map(|number| format!("&p{number}")).collect();
-        for status in 200..300 {
-            tally.add_url(status, format!("/a?{}{query}", "x".repeat(100)).as_bytes());
+        let target = format!("/a?{}{query}", "x".repeat(100));
+        for _ in 0..9 {
+            tally.add_url(200, target.as_bytes(), &KeyBudget::default());
         }
-        assert_eq!(tally.statuses.len(), MAX_STATUSES + 1);
-        assert_eq!(tally.statuses[&0].requests, 100 - MAX_STATUSES as u64);
         assert_eq!(tally.parameters.len(), 8);
         let top = tally.parameters.top(9);
         assert!(top.iter().all(|one| one.key.len() <= 50), "{top:?}");
+    }
+
+    #[test]
+    fn lists_grow_until_the_budget_is_spent() {
+        let budget = KeyBudget((MAX_KEYS - 10).into());
+        let mut lists = [TopKSketch::default(), TopKSketch::default()];
+        for list in &mut lists {
+            for number in 0..2_000_u32 {
+                budget.add(list, &number.to_le_bytes());
+            }
+        }
+        let sizes = lists.each_ref().map(TopKSketch::len);
+        assert_eq!(sizes, [MIN_LIST_KEYS + 10, MIN_LIST_KEYS]);
+        // The counts of a full list are not exact.
+        let [mut one, other] = lists;
+        one.merge(&other);
+        assert!(one.iter().any(|counted| counted.error > 0));
     }
 }

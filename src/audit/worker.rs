@@ -7,7 +7,8 @@
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
-use super::tally::{AuditTally, JudgedRequest, TimeRange};
+use super::sitemap_urls::{SitemapUrls, comparable_host};
+use super::tally::{AuditTally, JudgedRequest, KeyBudget, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{
     ListMembership, ParsedList, PublishedLists, RegistryProofMeans, is_directory,
@@ -15,14 +16,13 @@ use crate::identity::{
 use crate::logs::{LineFormat, LineReader, LogLine, LogRecord};
 use crate::policy::site::split_host_port;
 use crate::policy::{PublicationHistory, Site};
-use crate::printable::printable;
 use crate::record::is_visit;
 use crate::referrals::ReferringServices;
 use crate::report::{ClientIdentity, NetworkListUsage};
 use crate::time::Timestamp;
 use crate::verdict::{
     DecisionScratch, Identity, IdentityDoubt, Kind, RecentBehaviour, RequestFacts, RequestToJudge,
-    SiteClaim, claim_label, decide_for, is_challenge, is_public_address,
+    SiteClaim, claim_label, claim_with_method, decide_for, is_challenge, is_public_address,
 };
 use ahash::AHashMap;
 use ipnet::IpNet;
@@ -47,6 +47,8 @@ pub struct AuditOptions {
     pub trusted_proxies: Vec<IpNet>,
     /// The published networks, where they are known.
     pub networks: Option<PublishedNetworks>,
+    /// The URLs with which requests of search crawlers, or of `crawler`, are compared.
+    pub sitemap: Option<SitemapUrls>,
     /// How many crawlers, and URLs of each, the report lists, if not as many as by default.
     pub top: Option<usize>,
 }
@@ -56,9 +58,6 @@ const MAX_CACHED_CLAIMS: usize = 20_000;
 
 /// Longer user agents are not cached.
 const MAX_CACHED_USER_AGENT: usize = 1_024;
-
-/// The hosts of a log that are noted.
-const MAX_HOSTS: usize = 20;
 
 /// Longer URLs are cut.
 const MAX_URL_BYTES: usize = 200;
@@ -78,6 +77,7 @@ pub struct AuditWorker<'a> {
     rules: &'a AuditRules,
     registry: &'static Registry,
     options: &'a AuditOptions,
+    budget: &'a KeyBudget,
     /// The site that the options name.
     wanted_site: Option<usize>,
     /// By site and user agent: a log has few different user agents.
@@ -96,11 +96,13 @@ impl<'a> AuditWorker<'a> {
         rules: &'a AuditRules,
         registry: &'static Registry,
         options: &'a AuditOptions,
+        budget: &'a KeyBudget,
     ) -> Self {
         AuditWorker {
             rules,
             registry,
             options,
+            budget,
             wanted_site: options
                 .site
                 .as_deref()
@@ -170,8 +172,8 @@ impl<'a> AuditWorker<'a> {
     }
 
     /// Counts a request under what it is: outside the period, for another host, without a host or user
-    /// agent, by a visitor, or by a crawler. Requests for challenge files of certificate authorities
-    /// count as visitors'.
+    /// agent, by a visitor, or by a crawler. An unknown bot is also counted by the name that it gives
+    /// itself. Requests for challenge files of certificate authorities count as visitors'.
     fn count_request(&mut self, record: &LogRecord<'_>) {
         let period = self.options.period.as_ref();
         if period.is_some_and(|period| !period.contains(&record.time)) {
@@ -201,7 +203,7 @@ impl<'a> AuditWorker<'a> {
         // A quick test: few paths begin with a dot.
         let is_challenge =
             record.target.starts_with(b"/.") && is_challenge(&record.method, &record.target);
-        let claim = self.identify_claim(&found, user_agent);
+        let claim = claim_with_method(self.identify_claim(&found, user_agent), &record.method);
         if let Some(wanted) = &self.options.crawler {
             let label = claim_label(claim, self.registry, Some(&found.entry.site));
             if is_challenge || !label.is_some_and(|label| label.eq_ignore_ascii_case(wanted)) {
@@ -216,7 +218,14 @@ impl<'a> AuditWorker<'a> {
                     self.count_visit(record, host.unwrap_or_default());
                 }
             }
-            claim => self.count_crawler_request(record, &found, user_agent, claim),
+            claim => {
+                if claim == Claim::UnknownBot {
+                    let name = self_given_name(user_agent).unwrap_or("(no name)");
+                    self.budget
+                        .add(&mut self.tally.unknown_bots, name.as_bytes());
+                }
+                self.count_crawler_request(record, &found, user_agent, claim);
+            }
         }
     }
 
@@ -225,11 +234,7 @@ impl<'a> AuditWorker<'a> {
         if *self.last_host != *host {
             self.last_host.clear();
             self.last_host.extend_from_slice(host);
-            let name = printable(split_host_port(host).0).to_lowercase();
-            let hosts = &mut self.tally.hosts;
-            if hosts.len() < MAX_HOSTS {
-                hosts.insert(name.strip_prefix("www.").unwrap_or(&name).to_owned());
-            }
+            self.tally.add_host(comparable_host(host));
         }
     }
 
@@ -273,8 +278,7 @@ impl<'a> AuditWorker<'a> {
     }
 
     /// Judges a request of a crawler or tool. Counts it by label and identity, by day, a crawler's
-    /// by the parts of its URL, and a disallowed one by URL. An unknown bot is also counted by the
-    /// name that it gives itself.
+    /// by the parts of its URL, and a disallowed one by URL.
     fn count_crawler_request(
         &mut self,
         record: &LogRecord<'_>,
@@ -312,12 +316,13 @@ impl<'a> AuditWorker<'a> {
         };
         let decision = decide_for(&case, RecentBehaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
+        let identity = client_identity(claim, record, self.registry, site, self.options);
+        let urls = self.urls_to_compare(claim, identity);
         let rows = &mut self.tally.rows;
         let rows = match rows.get_mut(label) {
             Some(rows) => rows,
             None => rows.entry(label.into()).or_default(),
         };
-        let identity = client_identity(claim, record, self.registry, site, self.options);
         let older_until = match decision.kind {
             Kind::Unproven => self.rules.history_unknown_until(cache_time),
             _ => cached_versions.older_until,
@@ -336,12 +341,16 @@ impl<'a> AuditWorker<'a> {
             // As in the counts of statuses.
             let is_page = !decision.robots_txt;
             let status = if is_page { record.status } else { 0 };
-            row.add_url(status, &record.target);
+            row.add_url(status, &record.target, self.budget);
+            if is_page && let Some(urls) = urls {
+                urls.count(record, &mut self.scratch.target, &mut row.sitemap);
+            }
         }
         if identity == ClientIdentity::SuspectedImpostor
             && let Some(address) = record.client_address(&self.options.trusted_proxies)
         {
-            row.addresses.add(address.to_string().as_bytes(), true);
+            let address = address.to_string();
+            self.budget.add(&mut row.addresses, address.as_bytes());
         }
         if let Some(day) = self.tally.day_mut(record.time) {
             day.get_mut(identity).add(&judged);
@@ -350,10 +359,15 @@ impl<'a> AuditWorker<'a> {
             self.tally.lines.disallowed += 1;
             self.count_url(record);
         }
-        if claim == Claim::UnknownBot {
-            let name = self_given_name(user_agent).unwrap_or("(no name)");
-            self.tally.unknown_bots.add(name.as_bytes(), true);
-        }
+    }
+
+    /// The URLs of sitemaps with which the requests of a client are compared: of a search crawler, or
+    /// of the crawler that the options name.
+    fn urls_to_compare(&self, claim: Claim, identity: ClientIdentity) -> Option<&'a SitemapUrls> {
+        let is_search = matches!(claim, Claim::Known(crawler) if self.registry.get(crawler).purpose == Purpose::Search);
+        let is_wanted = is_search || self.options.crawler.is_some();
+        let urls = self.options.sitemap.as_ref();
+        urls.filter(|_| is_wanted && identity != ClientIdentity::SuspectedImpostor)
     }
 
     /// Counts the URL of a request: the host and the beginning of the path, with `?...` for a query,
@@ -369,7 +383,7 @@ impl<'a> AuditWorker<'a> {
         self.url_buffer
             .extend_from_slice(&path[..path.len().min(MAX_URL_BYTES)]);
         self.url_buffer.extend_from_slice(query);
-        self.tally.urls.add(&self.url_buffer, true);
+        self.budget.add(&mut self.tally.urls, &self.url_buffer);
     }
 }
 

@@ -3,11 +3,13 @@
 //! for their crawlers: from the source that the flag `--lists` names, or from a state directory of
 //! crawlgate.
 
+use super::check::sitemaps::read_sitemap;
 use super::origin_copy::OriginFlags;
 use super::report::{PeriodFlags, ReportFlags};
 use super::{Failure, Result, default_paths, file_failure, now, policies, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
+    SitemapUrls,
 };
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
@@ -15,8 +17,11 @@ use crate::identity::refresh::{ListUpdateReport, ListUpdateResult, list_file_nam
 use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
+use crate::policy::SiteEntry;
+use crate::printable::printable;
 use crate::report::{LogSummary, NO_RULES, Report};
 use crate::settings::ListSource;
+use crate::sitemap::SitemapLocation;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
 use ipnet::IpNet;
@@ -32,6 +37,7 @@ Examples:
   crawlgate audit --policies policies --fail-on violation access.log
   crawlgate audit --robots robots.txt --since 7d --crawler googlebot /var/log/nginx
   crawlgate audit --robots robots.txt --since 2026-11-01 --until 2026-12-01 /var/log/nginx
+  crawlgate audit --robots robots.txt --sitemap https://shop.example/sitemap.xml access.log
   crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
 
@@ -57,22 +63,26 @@ pub struct Arguments {
     /// Only this crawler, by id or token; other is all unknown bots
     #[arg(long)]
     crawler: Option<String>,
-    /// List so many crawlers under traffic and URLs, and so many URLs of each [default: 5, or 20
-    /// with --crawler]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=500))]
-    top: Option<u16>,
+    /// How many crawlers to list under traffic and URLs, and how many URLs of each; at most 500 in
+    /// text and pages [default: 5, or 20 with --crawler]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    top: Option<u32>,
+    /// Compare the requests of search crawlers with the URLs of this sitemap, or sitemap index; may be
+    /// repeated
+    #[arg(long = "sitemap", value_name = "URL|FILE")]
+    sitemaps: Vec<String>,
     #[command(flatten)]
     reading: LogFlags,
     /// Exit with 3 if more lines cannot be read [default: 10%, or 0% with --fail-on]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_unreadable: Option<f64>,
-    /// Exit with 1 for a violation (a request that certainly broke the rules, by no pretender), or
-    /// for any disallowed request
+    /// Exit with 1 for a violation (certainly against the rules, and not by a pretender), or for
+    /// any disallowed request
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
     #[command(flatten)]
     origin: OriginFlags,
-    /// Leave the addresses of clients that pretend to be a crawler out of the report
+    /// Leave out the addresses of clients that pretend to be a crawler
     #[arg(long)]
     no_addresses: bool,
     #[command(flatten)]
@@ -88,7 +98,7 @@ pub struct LogFlags {
     /// The keys of JSON lines, like user_agent=ua,path=http.url
     #[arg(long, value_name = "FIELD=KEY,...", requires = "log", conflicts_with = "log_format", value_parser = KeyMap::parse)]
     map: Option<KeyMap>,
-    /// The network of a proxy, whose addresses in X-Forwarded-For are not clients; may be repeated
+    /// The network of a proxy; its addresses in X-Forwarded-For are not clients; may be repeated
     #[arg(long, value_name = "CIDR", requires = "log", value_parser = super::run::parse_network)]
     trusted_proxy: Vec<IpNet>,
     /// The published networks of crawlers: yes (fetch them), a directory, or a URL [default: those in
@@ -119,7 +129,7 @@ enum FailOn {
 }
 
 /// How many URLs of one crawler are listed.
-const TOP_OF_ONE: u16 = 20;
+const TOP_OF_ONE: u32 = 20;
 
 const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt with --robots FILE (or its URL), or policies with \
                         --policies DIR. If robots.txt changed meanwhile, give each version with its first day: --robots \
@@ -139,9 +149,7 @@ pub fn run(arguments: &Arguments) -> Result {
         print_message!("note: {NO_RULES}");
     }
     let crawler = arguments.crawler.as_deref();
-    let crawler = crawler
-        .map(|name| crawler_label(name, &rules, registry))
-        .transpose()?;
+    let crawler = crawler_label(crawler, rules.site_entries(), registry)?;
     let inputs = find_logs(&arguments.log, &options.format)?;
     let top = arguments.top.or(crawler.is_some().then_some(TOP_OF_ONE));
     let options = AuditOptions {
@@ -152,7 +160,8 @@ pub fn run(arguments: &Arguments) -> Result {
             arguments.origin.state.as_deref(),
             registry,
         )?,
-        top: top.map(usize::from),
+        sitemap: load_sitemaps(&arguments.sitemaps)?,
+        top: top.map(|top| top as usize),
         ..options
     };
     let mut progress = super::progress::ProgressLine::new();
@@ -175,6 +184,35 @@ pub fn run(arguments: &Arguments) -> Result {
     }
 }
 
+/// The URLs of these sitemaps; `None` without sitemaps. Fails if they have no URL.
+fn load_sitemaps(sitemaps: &[String]) -> Result<Option<SitemapUrls>> {
+    if sitemaps.is_empty() {
+        return Ok(None);
+    }
+    let mut urls = SitemapUrls::default();
+    for written in sitemaps {
+        let files = read_sitemap(written, &mut |pages| {
+            for listed in &pages.urls {
+                urls.insert(&listed.url);
+            }
+            Vec::new()
+        })?;
+        let summary = &mut urls.summary;
+        for file in files {
+            for found in file.findings {
+                let problem = format!("{}: {}", file.source.name, found.diagnostic.message);
+                summary.unread.push(printable(problem.as_bytes()));
+            }
+        }
+        summary.names.push(SitemapLocation::new(written).name());
+    }
+    if urls.summary.urls == 0 {
+        let problems = urls.summary.unread.join("; ");
+        fail!(Runtime, "--sitemap: there is no absolute URL. {problems}");
+    }
+    Ok(Some(urls))
+}
+
 /// The logs of these files and directories, in the order of time.
 pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>> {
     let mut inputs = Vec::new();
@@ -193,17 +231,21 @@ pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>
     Ok(inputs)
 }
 
-/// The label of the crawler with this id, name or token. Fails if neither the registry nor the rules
+/// The label of the crawler with this id, name or token, if there is one. Fails if neither the registry nor the sites
 /// know it.
-fn crawler_label(name: &str, rules: &AuditRules, registry: &Registry) -> Result<String> {
+pub fn crawler_label<'a>(
+    name: Option<&str>,
+    mut sites: impl Iterator<Item = &'a SiteEntry>,
+    registry: &Registry,
+) -> Result<Option<String>> {
+    let Some(name) = name else { return Ok(None) };
     if let Some(crawler) = registry.find(name) {
-        return Ok(registry.get(crawler).id.clone());
+        return Ok(Some(registry.get(crawler).id.clone()));
     }
-    let mut sites = rules.site_entries().map(|entry| &entry.site);
     let is_known = ["other", "tool"].contains(&name)
-        || sites.any(|site| matches!(site.claim_of(name, registry), Claim::PolicyToken(_)));
+        || sites.any(|entry| matches!(entry.site.claim_of(name, registry), Claim::PolicyToken(_)));
     if is_known {
-        return Ok(name.to_owned());
+        return Ok(Some(name.to_owned()));
     }
     fail!(
         Usage,
@@ -502,8 +544,7 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
         .filter(|(_, url)| !is_directory(url))
         .map(|(list, _)| list)
         .collect();
-    let updates = update_lists(&lists, &wanted, from, now());
-    let updates: Vec<ListUpdateReport> = updates
+    let updates: Vec<ListUpdateReport> = update_lists(&lists, &wanted, from, now())
         .into_iter()
         .filter_map(|(_, update)| update)
         .collect();

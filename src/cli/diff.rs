@@ -3,10 +3,9 @@
 
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::report::PeriodFlags;
+use super::url_list::for_each_url;
 use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
-use crate::audit::{
-    AuditOptions, AuditRules, DatedRobotsTxt, LogInput, client_identity, for_each_line,
-};
+use crate::audit::{AuditOptions, AuditRules, DatedRobotsTxt, client_identity, for_each_line};
 use crate::crawlers::{Claim, Registry};
 use crate::diff::{ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text};
 use crate::logs::{ColumnHeader, LineReader, LogLine};
@@ -28,6 +27,7 @@ Examples:
   crawlgate diff https://shop.example policies/shop.yaml
   crawlgate diff ../main/policies policies --format markdown
   crawlgate diff robots.txt policies/shop.yaml --log access.log --since 7d --lists yes
+  crawlgate diff old.txt robots.txt --log access.log --crawler googlebot
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.")]
 pub struct Arguments {
@@ -35,12 +35,16 @@ pub struct Arguments {
     old: PathBuf,
     /// The new version
     new: PathBuf,
-    /// Compare on the URLs or paths in this file, one a line [default: URLs made from the rules]
-    #[arg(long, value_name = "FILE")]
+    /// Compare on the URLs or paths in this file, one a line, or on those of a sitemap [default: URLs
+    /// made from the rules]
+    #[arg(long, value_name = "FILE|URL")]
     urls: Option<PathBuf>,
     /// Compare on the requests of an access log; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     log: Vec<PathBuf>,
+    /// Only this crawler, by id or token; other is all unknown bots
+    #[arg(long)]
+    crawler: Option<String>,
     #[command(flatten)]
     period: PeriodFlags,
     #[command(flatten)]
@@ -88,7 +92,10 @@ pub fn run(arguments: &Arguments) -> Result {
         None if arguments.log.is_empty() => ComparisonBasis::Patterns,
         None => ComparisonBasis::Log,
     };
-    let mut comparison = Comparison::new(&old, &new, Registry::builtin(), basis);
+    let registry = Registry::builtin();
+    let both = sites.iter().chain(old.snapshot.sites());
+    let crawler = audit::crawler_label(arguments.crawler.as_deref(), both, registry)?;
+    let mut comparison = Comparison::new(&old, &new, registry, basis, crawler.as_deref());
     match &arguments.urls {
         Some(path) => compare_urls(path, &mut comparison)?,
         None if basis == ComparisonBasis::Log => compare_logs(arguments, options, &mut comparison)?,
@@ -139,42 +146,16 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
     })
 }
 
-/// Compares on each line of a file: a path for every host, or a URL. Ignores empty lines and text
-/// after `#`. Fails after the last line if a line is neither.
+/// Compares on each path, which is for every host, and each URL of a list or sitemap.
 fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
-    let mut wrong = None;
-    let mut number = 0_u64;
-    let input = match path.to_str() {
-        Some("-") => LogInput::Stdin,
-        _ => LogInput::File(path.to_owned()),
-    };
-    for_each_line(&input, |line| {
-        number += 1;
-        let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-        let line = line.split('#').next().unwrap_or_default();
-        match (line.split_once("://"), line.starts_with('/')) {
-            _ if line.is_empty() => {}
-            (_, true) => comparison.compare_url(None, &escape_url(line)),
-            (Some((_, rest)), false) => {
-                let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-                let target = if target.starts_with('/') {
-                    target.to_owned()
-                } else {
-                    format!("/{target}")
-                };
-                comparison.compare_url(Some(host), &escape_url(&target));
-            }
-            (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
-        }
-    })?;
-    match wrong {
-        Some((number, line)) => fail!(
-            Runtime,
-            "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",
-            printable_path(path)
-        ),
-        None => Ok(()),
-    }
+    for_each_url(path, |url| {
+        let Some((_, rest)) = url.split_once("://").filter(|_| !url.starts_with('/')) else {
+            return comparison.compare_url(None, &escape_url(url));
+        };
+        let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let root = if target.starts_with('/') { "" } else { "/" };
+        comparison.compare_url(Some(host), &escape_url(&format!("{root}{target}")));
+    })
 }
 
 /// Compares on the requests of the logs in the period. Prints how many lines are unreadable or have

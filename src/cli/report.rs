@@ -51,12 +51,12 @@ pub struct Arguments {
 /// The flags for the period of a report.
 #[derive(clap::Args)]
 pub struct PeriodFlags {
-    /// From when on: 7d for the last seven days, a date, or a time in UTC like 2026-11-01T10:00:00Z
-    /// [default: all of a log, up to 30 days of the history]
+    /// The beginning: 7d for the last seven days, a date, or a time in UTC like
+    /// 2026-11-01T10:00:00Z [default: all of a log, or up to 30 days of the history]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<PeriodBound>,
-    /// Up to when, written likewise; requests at that time do not count [default: the end of the
-    /// log, or now]
+    /// The end, in the same form; requests at that time do not count [default: the end of the log,
+    /// or now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<PeriodBound>,
 }
@@ -89,7 +89,8 @@ pub struct ReportFlags {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print CSV, with a row for each crawler and identity
+    /// Print CSV: a row for each crawler and identity, and in an audit for each of its most frequent
+    /// sections, parameters and paths, and for each URL of --sitemap that it never requested
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     csv: bool,
     /// Add a table of all crawlers with all counts

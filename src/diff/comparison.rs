@@ -1,6 +1,6 @@
 //! [`Comparison`] judges URLs and requests for `crawlgate diff`, once by the old rules and once by
 //! the new rules. It collects the differences of each site ([`SiteComparison`]). Its memory grows
-//! with the number of differences, not with the number of URLs.
+//! with the number of differences, and with the number of different paths in a log that change.
 
 use super::crawlers::{CrawlerClass, group_crawlers, sort_crawlers};
 use super::pairs::match_sites;
@@ -10,12 +10,13 @@ use super::response::{
 use super::settings::changed_settings;
 use super::witnesses::find_witness_urls;
 use super::{
-    AccessChange, AccessEffect, ComparedRules, ComparisonBasis, CrawlerTreatment, Difference,
-    HeaderChange, Occurrences, PageHeaderChange, SiteDifference,
+    AccessChange, AccessEffect, ComparedRules, ComparisonBasis, CrawlerRequests, CrawlerTreatment,
+    Difference, HeaderChange, Occurrences, PageHeaderChange, SiteDifference,
 };
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
 use crate::logs::LogRecord;
+use crate::numbers::thousands;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
@@ -25,12 +26,15 @@ use crate::verdict::{
     claim_label, decide_for, load_site, rule_location,
 };
 use crate::yaml::SourceFile;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// The policy that a host without one is compared with.
 const NO_POLICY: &str = "robots: { origin: replace }\n";
+/// Further paths of a site are not counted. They take up to 80 MB.
+const MAX_PATHS: usize = 5_000_000;
 
 /// A running comparison of two sets of rules, the old one first.
 pub struct Comparison<'a> {
@@ -39,6 +43,7 @@ pub struct Comparison<'a> {
     /// The index in `sites`, by the indexes of the old and the new site in their snapshots.
     by_host: BTreeMap<[Option<usize>; 2], usize>,
     basis: ComparisonBasis,
+    crawler: Option<&'a str>,
     compared: u64,
     other_hosts: u64,
 }
@@ -47,10 +52,16 @@ struct SiteComparison {
     registry: &'static Registry,
     hosts: Vec<String>,
     sides: [ComparedSide; 2],
+    /// Only this crawler is compared; `None` for all.
+    crawler: Option<String>,
     classes: Vec<CrawlerClass>,
     kinds: ResponseKinds,
     /// The treatments that differ, with their crawlers.
     access: BTreeMap<(CrawlerTreatment, CrawlerTreatment), (BTreeSet<String>, Occurrences)>,
+    /// The requests of a log, by crawler.
+    by_crawler: BTreeMap<String, CrawlerRequests>,
+    /// Hashes of the paths in it that change, each with its crawler and effect.
+    paths: HashSet<u64>,
     responses: BTreeMap<HeaderChange, Occurrences>,
     notes: Vec<String>,
     /// URLs and requests that were compared.
@@ -86,12 +97,14 @@ impl ComparedSide {
 
 impl<'a> Comparison<'a> {
     /// A host with a policy on one side only is compared with an empty policy, which allows
-    /// everything. `basis` is for the result.
+    /// everything. `basis` is for the result. With `crawler`, an id or token, no other crawler is
+    /// compared.
     pub fn new(
         old: &'a ComparedRules,
         new: &'a ComparedRules,
         registry: &'static Registry,
         basis: ComparisonBasis,
+        crawler: Option<&'a str>,
     ) -> Comparison<'a> {
         let empty = SourceFile {
             name: "(no policy)".into(),
@@ -106,13 +119,16 @@ impl<'a> Comparison<'a> {
             let old = ComparedSide::new(old, old_place, empty_site.as_ref());
             let new = ComparedSide::new(new, new_place, empty_site.as_ref());
             let both = old.zip(new).map(<[ComparedSide; 2]>::from);
-            sites.extend(both.map(|sides| SiteComparison::new(pair.hosts, sides, registry)));
+            sites.extend(
+                both.map(|sides| SiteComparison::new(pair.hosts, sides, registry, crawler)),
+            );
         }
         Comparison {
             sides: [old, new],
             sites,
             by_host,
             basis,
+            crawler,
             compared: 0,
             other_hosts: 0,
         }
@@ -166,8 +182,8 @@ impl<'a> Comparison<'a> {
         };
         match place {
             Some(place) => {
-                self.compared += 1;
-                self.sites[place].compare_request(record, user_agent, pretends);
+                let is_compared = self.sites[place].compare_request(record, user_agent, pretends);
+                self.compared += u64::from(is_compared);
             }
             None => self.other_hosts += 1,
         }
@@ -212,6 +228,7 @@ impl<'a> Comparison<'a> {
             old,
             new,
             changed: sites.iter().any(SiteDifference::is_changed),
+            crawler: self.crawler.map(str::to_owned),
             basis: self.basis,
             compared: self.compared,
             other_hosts: self.other_hosts,
@@ -286,15 +303,19 @@ impl SiteComparison {
         hosts: Vec<String>,
         sides: [ComparedSide; 2],
         registry: &'static Registry,
+        crawler: Option<&str>,
     ) -> SiteComparison {
         let sites = sides.each_ref().map(ComparedSide::site);
         SiteComparison {
             registry,
             hosts,
-            classes: group_crawlers(sites, registry),
+            crawler: crawler.map(str::to_owned),
+            classes: group_crawlers(sites, registry, crawler),
             kinds: ResponseKinds::from_sites(sites),
             sides,
             access: BTreeMap::new(),
+            by_crawler: BTreeMap::new(),
+            paths: HashSet::new(),
             responses: BTreeMap::new(),
             notes: Vec::new(),
             compared: 0,
@@ -337,28 +358,47 @@ impl SiteComparison {
     /// Compares on one request: the treatment of the crawler that the user agent claims to be, and
     /// the header lines by status and type (or 200 and the type of the path). The crawler is called
     /// as on the new site, else as on the old one. For a client that neither side judges, or that
-    /// only pretends to be a crawler, only the header lines are compared.
+    /// only pretends to be a crawler, only the header lines are compared. Returns whether the request
+    /// was compared: those of other crawlers than the wanted one are not.
     fn compare_request(
         &mut self,
         record: &LogRecord<'_>,
         user_agent: &[u8],
         pretends: &dyn Fn(Claim, &Site) -> bool,
-    ) {
-        self.compared += 1;
+    ) -> bool {
         let registry = self.registry;
         let target = &*record.target;
         let claims = self
             .sites()
             .map(|site| registry.identify_on_site(user_agent, &site.tokens));
         let decisions = self.decide_both(target, claims);
-        // Queries of searches are all different.
-        let url = match memchr::memchr(b'?', target) {
-            Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
-            None => String::from_utf8_lossy(target).into_owned(),
-        };
         let is_judged = decisions
             .iter()
             .any(|decision| decision.verdict != Verdict::NotACrawler);
+        let named = claims
+            .into_iter()
+            .zip(self.sites())
+            .rev()
+            .filter(|_| is_judged)
+            .find_map(|(claim, site)| {
+                let label = claim_label(claim, registry, Some(site))?.to_owned();
+                Some((label, pretends(claim, site)))
+            });
+        if let Some(wanted) = &self.crawler
+            && !named
+                .as_ref()
+                .is_some_and(|(label, _)| label.eq_ignore_ascii_case(wanted))
+        {
+            return false;
+        }
+        self.compared += 1;
+        // Queries of searches are all different.
+        let path = target.split(|byte| *byte == b'?').next();
+        let path = path.unwrap_or_default();
+        let mut url = String::from_utf8_lossy(path).into_owned();
+        if path.len() < target.len() {
+            url += "?...";
+        }
         let status = if record.status == 0 {
             200
         } else {
@@ -369,25 +409,36 @@ impl SiteComparison {
             .as_deref()
             .unwrap_or(likely_content_type(target).as_bytes());
         let changes = header_changes_of_response(self.site_decisions(&decisions), status, media);
-        let named = claims
-            .into_iter()
-            .zip(self.sites())
-            .rev()
-            .filter(|_| is_judged)
-            .find_map(|(claim, site)| {
-                let label = claim_label(claim, registry, Some(site))?.to_owned();
-                Some((label, pretends(claim, site)))
-            });
         let is_pretender = named.as_ref().is_some_and(|(_, pretends)| *pretends);
         self.pretended += u64::from(is_pretender);
         let crawler = named.filter(|_| !is_pretender);
         self.add_header_changes(changes, &url, crawler.is_some());
-        if let Some((label, _)) = crawler
-            && let Some(treatments) = self.changed_treatments(&decisions)
-        {
+        let Some((label, _)) = crawler else {
+            return true;
+        };
+        let treatments = self.changed_treatments(&decisions);
+        let effect = treatments
+            .as_ref()
+            .map(|(old, new)| AccessEffect::from_treatments(old, new));
+        self.count_request(&label, path, effect);
+        if let Some(treatments) = treatments {
             let (crawlers, found) = self.access.entry(treatments).or_default();
             crawlers.insert(label);
             found.add(self.compared, &url, true);
+        }
+        true
+    }
+
+    /// Counts a request of a crawler; `effect` is `None` if nothing changes for it.
+    fn count_request(&mut self, crawler: &str, path: &[u8], effect: Option<AccessEffect>) {
+        let counts = self.by_crawler.entry(crawler.to_owned()).or_default();
+        counts.requests += 1;
+        if let Some(effect) = effect {
+            let changed = counts.changes.entry(effect).or_default();
+            changed.requests += 1;
+            let hash = self.paths.hasher().hash_one((crawler, effect, path));
+            let is_new = self.paths.len() < MAX_PATHS && self.paths.insert(hash);
+            changed.paths += u64::from(is_new);
         }
     }
 
@@ -444,11 +495,7 @@ impl SiteComparison {
                 let mut crawlers = Vec::from_iter(crawlers);
                 sort_crawlers(&mut crawlers);
                 AccessChange {
-                    effect: match new.access_rank().cmp(&old.access_rank()) {
-                        Ordering::Less => AccessEffect::Loses,
-                        Ordering::Greater => AccessEffect::Gains,
-                        Ordering::Equal => AccessEffect::Changes,
-                    },
+                    effect: AccessEffect::from_treatments(&old, &new),
                     crawlers,
                     old,
                     new,
@@ -464,6 +511,25 @@ impl SiteComparison {
                 change.found.url.clone(),
             )
         });
+        let by_crawler = self.by_crawler.into_iter();
+        let mut by_crawler: Vec<CrawlerRequests> = by_crawler
+            .filter(|(_, requests)| !requests.changes.is_empty())
+            .map(|(crawler, requests)| CrawlerRequests {
+                crawler,
+                ..requests
+            })
+            .collect();
+        by_crawler.sort_by_key(|crawler| {
+            let changes = crawler.changes.values();
+            Reverse(changes.map(|changed| changed.requests).sum::<u64>())
+        });
+        let mut notes = self.notes;
+        if self.paths.len() == MAX_PATHS {
+            let max = thousands(MAX_PATHS);
+            notes.push(format!(
+                "only the first {max} paths that change are counted"
+            ));
+        }
         let [old, new] = self.sides.each_ref().map(ComparedSide::display_name);
         SiteDifference {
             is_plain,
@@ -471,6 +537,7 @@ impl SiteComparison {
             old,
             new,
             crawlers: self.classes.iter().map(|class| class.crawlers.len()).sum(),
+            by_crawler,
             access,
             responses: self
                 .responses
@@ -478,7 +545,7 @@ impl SiteComparison {
                 .map(|(lines, found)| PageHeaderChange { lines, found })
                 .collect(),
             settings,
-            notes: self.notes,
+            notes,
         }
     }
 }

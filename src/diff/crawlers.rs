@@ -6,7 +6,7 @@
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;
 use crate::policy::site::CrawlerRules;
-use crate::verdict::{claim_from_agent, claim_label};
+use crate::verdict::claim_label;
 use std::collections::BTreeSet;
 
 /// These come first, because long lists are cut.
@@ -49,8 +49,12 @@ pub struct CrawlerClass {
 }
 
 /// Groups all crawlers: those of the registry, the tokens of both sites, `other` and `tool`. Leaves
-/// out crawlers that neither site judges.
-pub fn group_crawlers(sites: [&Site; 2], registry: &Registry) -> Vec<CrawlerClass> {
+/// out crawlers that neither site judges. With `wanted`, an id or token, groups that crawler alone.
+pub fn group_crawlers(
+    sites: [&Site; 2],
+    registry: &Registry,
+    wanted: Option<&str>,
+) -> Vec<CrawlerClass> {
     let mut all: Vec<(String, [Claim; 2])> = (0..)
         .map(CrawlerIndex)
         .zip(registry.crawlers())
@@ -62,7 +66,7 @@ pub fn group_crawlers(sites: [&Site; 2], registry: &Registry) -> Vec<CrawlerClas
         .map(|token| token.to_ascii_lowercase())
         .collect::<BTreeSet<String>>()
     {
-        let claims = sites.map(|site| claim_from_agent(&token, registry, Some(site)));
+        let claims = sites.map(|site| site.claim_of(&token, registry));
         let name = claims
             .into_iter()
             .zip(sites)
@@ -75,6 +79,7 @@ pub fn group_crawlers(sites: [&Site; 2], registry: &Registry) -> Vec<CrawlerClas
     }
     all.push(("other".into(), [Claim::UnknownBot; 2]));
     all.push(("tool".into(), [Claim::Tool; 2]));
+    all.retain(|(name, _)| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name)));
     let mut classes: Vec<CrawlerClass> = Vec::new();
     for (name, claims) in all {
         let rules = std::array::from_fn(|side| sites[side].crawler_rules(claims[side]));

@@ -17,6 +17,8 @@ pub use show::{render_markdown, render_text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The old or the new rules.
 pub struct ComparedRules {
@@ -37,6 +39,9 @@ pub struct Difference {
     pub new: String,
     /// Whether anything differs.
     pub changed: bool,
+    /// The only crawler that was compared; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crawler: Option<String>,
     /// The kind of URLs or requests that were compared.
     pub basis: ComparisonBasis,
     /// URLs or requests that were compared.
@@ -91,6 +96,9 @@ pub struct SiteDifference {
     pub new: Option<String>,
     /// How many crawlers either side judges.
     pub crawlers: usize,
+    /// The crawlers whose requests in a log change, those with the most such requests first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_crawler: Vec<CrawlerRequests>,
     /// Verdicts and answers that change.
     pub access: Vec<AccessChange>,
     /// Tags and signals that change.
@@ -100,6 +108,26 @@ pub struct SiteDifference {
     /// Parts that could not be compared completely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// The requests of a crawler in a log.
+#[derive(Default, Serialize)]
+pub struct CrawlerRequests {
+    /// Its label.
+    pub crawler: String,
+    /// All that were compared.
+    pub requests: u64,
+    /// Those that change, by the effect.
+    pub changes: BTreeMap<AccessEffect, ChangedRequests>,
+}
+
+/// Requests of a crawler that change.
+#[derive(Default, Serialize)]
+pub struct ChangedRequests {
+    /// All of them.
+    pub requests: u64,
+    /// Their different paths, without the query.
+    pub paths: u64,
 }
 
 /// A change of verdict or answer for some crawlers.
@@ -156,7 +184,7 @@ impl Occurrences {
 }
 
 /// The effect of a change of access on crawlers.
-#[derive(Clone, Copy, PartialEq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessEffect {
     /// Requests get less far than before.
@@ -165,6 +193,16 @@ pub enum AccessEffect {
     Gains,
     /// Requests get as far as before, with another answer.
     Changes,
+}
+
+impl AccessEffect {
+    fn from_treatments(old: &CrawlerTreatment, new: &CrawlerTreatment) -> AccessEffect {
+        match new.access_rank().cmp(&old.access_rank()) {
+            Ordering::Less => AccessEffect::Loses,
+            Ordering::Greater => AccessEffect::Gains,
+            Ordering::Equal => AccessEffect::Changes,
+        }
+    }
 }
 
 /// The verdict on a crawler's request, and the action, as texts.

@@ -124,12 +124,7 @@ pub fn header_changes_of_response(
 
 /// The lines about the use of the content, if they differ. They depend on neither type nor status.
 fn signals_change(sides: [SiteDecision<'_>; 2]) -> Option<HeaderChange> {
-    let [old, new] = sides.map(|(site, decision)| {
-        site.signals
-            .fields(decision.signals)
-            .map(|(name, value)| format!("{name}: {value}"))
-            .collect::<Vec<_>>()
-    });
+    let [old, new] = sides.map(|(site, decision)| site.signals.lines(decision.signals));
     (old != new).then(|| HeaderChange {
         field: "signals",
         old,

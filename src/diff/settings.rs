@@ -88,7 +88,8 @@ impl CrawlerSettingsText<'_> {
     fn group_lines(&self) -> String {
         let group = self.rules.binding.group();
         let group = group.and_then(|group| self.site.document.groups.get(group));
-        group.map_or_else(|| join_lines(&[]), |group| join_lines(&group.extensions))
+        let lines = group.map(|group| group.extensions.as_slice());
+        join_lines(lines.unwrap_or_default())
     }
 }
 

@@ -3,16 +3,18 @@
 //! may come from anybody's pull request.
 
 use super::{
-    AccessChange, AccessEffect, ComparisonBasis, Difference, HeaderChange, SettingChange,
-    SiteDifference,
+    AccessChange, AccessEffect, ComparisonBasis, CrawlerRequests, Difference, HeaderChange,
+    SettingChange, SiteDifference,
 };
-use crate::numbers::plural;
-use crate::printable::{join, printable};
+use crate::numbers::{plural_thousands, thousands};
+use crate::printable::{clip, join, printable};
 use askama::Template;
 use std::collections::BTreeSet;
 
 /// Further crawlers are only counted.
 const MAX_NAMED: usize = 6;
+/// Further crawlers whose requests change are only counted.
+const MAX_CRAWLERS: usize = 10;
 /// Further rows of a table are only counted.
 const MAX_ROWS: usize = 200;
 /// Sites that do not fit are only counted: a comment on GitHub holds 65,536 characters.
@@ -132,6 +134,20 @@ fn count_affected(site: &SiteDifference, effect: AccessEffect) -> usize {
     crawlers.len()
 }
 
+/// How the requests of a crawler change: `loses access in 18 (4 paths)`.
+fn request_change_words(crawler: &CrawlerRequests) -> String {
+    let changes = crawler.changes.iter().map(|(effect, changed)| {
+        let verb = match effect {
+            AccessEffect::Loses => "loses access",
+            AccessEffect::Gains => "gains access",
+            AccessEffect::Changes => "gets another answer",
+        };
+        let paths = plural_thousands(changed.paths, "path");
+        format!("{verb} in {} ({paths})", thousands(changed.requests))
+    });
+    join(changes, ", ")
+}
+
 /// The files of both sides: `old -> new`.
 fn side_names(site: &SiteDifference) -> String {
     let [old, new] = [&site.old, &site.new]
@@ -197,7 +213,7 @@ fn printable_text(text: impl AsRef<str>) -> String {
 /// Escapes a text for a cell of a Markdown table.
 fn markdown_cell(text: impl AsRef<str>) -> String {
     let mut out = String::new();
-    for sign in clip_cell(&printable_text(text)).chars() {
+    for sign in clip(&printable_text(text), MAX_CELL_CHARS).chars() {
         match sign {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
@@ -210,7 +226,7 @@ fn markdown_cell(text: impl AsRef<str>) -> String {
 
 /// Makes a code span for a cell of a Markdown table, whatever the text has.
 fn markdown_code(text: impl AsRef<str>) -> String {
-    let text = clip_cell(&printable_text(text)).replace('|', "\\|");
+    let text = clip(&printable_text(text), MAX_CELL_CHARS).replace('|', "\\|");
     let ticks = "`".repeat(
         text.split(|sign| sign != '`')
             .map(str::len)
@@ -224,12 +240,4 @@ fn markdown_code(text: impl AsRef<str>) -> String {
         ""
     };
     format!("{ticks}{blank}{text}{blank}{ticks}")
-}
-
-/// Cuts a text that is too long for a cell.
-fn clip_cell(text: &str) -> String {
-    match text.char_indices().nth(MAX_CELL_CHARS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }

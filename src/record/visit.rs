@@ -8,13 +8,15 @@ use crate::heads::{likely_content_type, path_of};
 /// not count, because pages load them by themselves, and robots.txt is no page. The extension of
 /// the path tells what it is.
 pub fn is_visit(method: &[u8], status: u16, target: &[u8]) -> bool {
-    let media = likely_content_type(target);
-    let is_part_of_page = ["image/", "font/"]
-        .iter()
-        .any(|kind| media.starts_with(kind))
-        || matches!(media, "text/css" | "text/javascript");
-    let is_page = !is_part_of_page && path_of(target) != b"/robots.txt";
+    let is_page = !is_part_of_page(target) && path_of(target) != b"/robots.txt";
     method == b"GET" && matches!(status, 200..=299 | 304) && is_page
+}
+
+/// Whether the extension of the path is that of an image, a script, a style or a font.
+pub fn is_part_of_page(target: &[u8]) -> bool {
+    let media = likely_content_type(target);
+    let mut kinds = ["image/", "font/"].iter();
+    kinds.any(|kind| media.starts_with(kind)) || matches!(media, "text/css" | "text/javascript")
 }
 
 #[cfg(test)]

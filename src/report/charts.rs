@@ -4,7 +4,6 @@
 
 use super::ClientIdentity;
 use crate::record::RequestCounts;
-use crate::verdict::Kind;
 use serde::{Deserialize, Serialize};
 
 /// How many times higher than the lowest part of a bar a chart is.
@@ -59,12 +58,9 @@ impl PeriodBar {
                 self.not_counted += counts.uncounted();
                 self.against_rules += counts.rule_breaking_requests();
             }
-            ClientIdentity::SuspectedImpostor => {
-                self.pretended += counts.rule_obeying_requests()
-                    + counts.uncounted()
-                    + counts.rule_breaking_requests();
+            ClientIdentity::SuspectedImpostor | ClientIdentity::Impostor => {
+                self.pretended += counts.requests();
             }
-            ClientIdentity::Impostor => self.pretended += counts.requests_of_kind(Kind::Impostor),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! [`render_csv`] renders the crawlers of a report with their counts as CSV (RFC 4180), one row for
-//! each crawler and identity. Cells are written in such a way that a spreadsheet program takes none
+//! each crawler and identity. In an audit, a row for each of its most frequent sections, parameters
+//! and paths comes after it, also by status, and one for each URL of a sitemap that it never
+//! requested. Cells are written in such a way that a spreadsheet program takes none
 //! for a formula.
 
 use super::Report;

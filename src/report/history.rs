@@ -56,13 +56,8 @@ impl Report {
             {
                 bar.add(identity.into(), &new);
             }
-            match counts.get_mut(crawler) {
-                Some(known) => known.add(identity, &new),
-                None => counts
-                    .entry(crawler.to_owned())
-                    .or_default()
-                    .add(identity, &new),
-            }
+            let known = counts.entry(crawler.to_owned()).or_default();
+            known.add(identity, &new);
         })?;
         let crawlers = crawler_rows(&counts, to);
         let mut report = Report {
@@ -133,6 +128,7 @@ impl Report {
             self.sites.push(SiteRow {
                 site,
                 mode: None,
+                other_modes: Vec::new(),
                 counts: counts.without_impostors(),
                 pretended: counts.impostor.requests(),
             });

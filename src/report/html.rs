@@ -64,7 +64,7 @@ pub fn render_html(report: &Report) -> Result<String, askama::Error> {
     let content = ReportFragment {
         report,
         has_links: false,
-        heading_level: 1,
+        heading_level: if report.title.is_empty() { 1 } else { 2 },
     };
     HtmlPage { report, content }.render()
 }

@@ -17,6 +17,7 @@ mod markdown;
 mod not_counted;
 mod period;
 mod row;
+mod sitemap;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -36,6 +37,7 @@ pub use row::{
     BlockInstruction, ClientIdentity, CrawlerRow, ReportSection, ViolationExample, crawler_name,
     is_unprovable_label, registry_crawler,
 };
+pub use sitemap::{SitemapCoverage, SitemapSummary};
 pub use text::{render_table, render_text};
 pub use traffic::{OperatorTraffic, TrafficReport};
 
@@ -47,6 +49,8 @@ use std::collections::BTreeSet;
 
 /// The crawlers whose traffic and URLs are shown, and the URLs of each, if no more are asked for.
 const MAX_LISTED: usize = 5;
+/// The most of them that text and pages show. JSON and CSV have all.
+const MAX_TOP: usize = 500;
 
 /// The crawlers that one line names.
 const MAX_NAMED: usize = 10;
@@ -111,6 +115,8 @@ pub struct Report {
     pub rules: Vec<RuleCount>,
     /// Disallowed URLs by their requests, without the query; only for logs.
     pub urls: Vec<TopEntry>,
+    /// The sitemaps with which requests were compared; only for logs.
+    pub sitemap: Option<SitemapSummary>,
     /// What was read of the logs; only for logs.
     pub log: Option<LogSummary>,
 }
@@ -155,6 +161,9 @@ pub struct SiteRow {
     pub site: String,
     /// The mode of its policy, where it is known.
     pub mode: Option<String>,
+    /// Other modes, such as `enforce for training`. For pages.
+    #[serde(skip)]
+    pub other_modes: Vec<String>,
     /// What crawlers did, without impostors.
     pub counts: RequestCounts,
     /// Requests by impostors.
@@ -247,7 +256,7 @@ impl Report {
     }
 
     fn max_listed(&self) -> usize {
-        self.top.unwrap_or(MAX_LISTED)
+        self.top.unwrap_or(MAX_LISTED).min(MAX_TOP)
     }
 
     /// The rows of the crawlers that take most, where their URLs are known. If that is not known, or

@@ -7,6 +7,7 @@ use crate::numbers::plural_thousands;
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::Kind;
+use NotCountedReason::{Ambiguous, NotObserved, OlderCopy, PeersUnknown, PerhapsCached};
 use askama::Template;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
@@ -54,24 +55,22 @@ impl NotCountedReason {
     /// How many requests do not count for this reason.
     fn count_in(self, counts: &RequestCounts) -> u64 {
         match self {
-            NotCountedReason::OlderCopy => counts.requests_of_kind(Kind::StaleCopy),
-            NotCountedReason::NotObserved => counts
+            OlderCopy => counts.requests_of_kind(Kind::StaleCopy),
+            NotObserved => counts
                 .requests_of_kind(Kind::Unproven)
                 .saturating_sub(counts.perhaps_cached() + counts.peers_unknown()),
-            NotCountedReason::PerhapsCached => counts.perhaps_cached(),
-            NotCountedReason::PeersUnknown => counts.peers_unknown(),
-            NotCountedReason::Ambiguous => counts.requests_of_kind(Kind::Ambiguous),
+            PerhapsCached => counts.perhaps_cached(),
+            PeersUnknown => counts.peers_unknown(),
+            Ambiguous => counts.requests_of_kind(Kind::Ambiguous),
         }
     }
 
     /// When requests count again; `None` if the reason has no end.
     fn doubt_ends_at(self, counts: &RequestCounts) -> Option<Timestamp> {
         match self {
-            NotCountedReason::OlderCopy => counts.older_until(Kind::StaleCopy),
-            NotCountedReason::NotObserved => counts.older_until(Kind::Unproven),
-            NotCountedReason::PerhapsCached
-            | NotCountedReason::PeersUnknown
-            | NotCountedReason::Ambiguous => None,
+            OlderCopy => counts.older_until(Kind::StaleCopy),
+            NotObserved => counts.older_until(Kind::Unproven),
+            PerhapsCached | PeersUnknown | Ambiguous => None,
         }
     }
 }
@@ -88,7 +87,7 @@ impl NotCountedText<'_> {
     /// The robots.txt that crawlers may use in place of the one in force.
     fn older_copy(&self) -> &'static str {
         match (self.part.reason, self.source) {
-            (NotCountedReason::OlderCopy, _) => "the robots.txt before the last change",
+            (OlderCopy, _) => "the robots.txt before the last change",
             (_, ReportSource::History) => "a robots.txt from before crawlgate watched this site",
             (_, ReportSource::Logs | ReportSource::LogsByPolicies) => {
                 "an older robots.txt that you did not give"

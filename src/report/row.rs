@@ -3,12 +3,13 @@
 //! each have a line of their own. [`ReportSection`] is the section of the report that a line
 //! belongs to.
 
-use super::{ReportTotals, ResponseStatusRow, RuleCount, TopEntry};
+use super::{ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::numbers::thousands;
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{IdentityStatus, Kind};
+use ReportSection::{BreaksRules, DoesNotCount, NotJudged, Obeys, Pretends, Tool};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use strum::{IntoStaticStr, VariantArray};
@@ -169,6 +170,8 @@ pub struct CrawlerRow {
     /// The statuses of the responses, without those with robots.txt, the most frequent first; only
     /// for logs.
     pub statuses: Vec<ResponseStatusRow>,
+    /// What it requested of the URLs of sitemaps; only for logs.
+    pub sitemap: Option<SitemapCoverage>,
     /// The addresses that requests of a pretender came from most; only for logs.
     pub addresses: Vec<TopEntry>,
     /// How to block it, where a policy can.
@@ -218,7 +221,7 @@ impl CrawlerRow {
     /// The identity in words; empty for tools and where it cannot be proven.
     pub fn identity_words(&self) -> &'static str {
         match self.part {
-            ReportSection::Tool => "",
+            Tool => "",
             _ if self.is_unknown_bots() => "unknown bot",
             _ => self.identity.map_or("", ClientIdentity::words),
         }
@@ -267,7 +270,7 @@ impl CrawlerRow {
 
     /// Whether the requests are those of a crawler: of no pretender, and of no tool.
     pub(super) fn is_of_crawler(&self) -> bool {
-        !matches!(self.part, ReportSection::Pretends | ReportSection::Tool)
+        !matches!(self.part, Pretends | Tool)
     }
 
     /// How many requests had no licence, and how many of them were answered with the demand. `None`
@@ -332,21 +335,21 @@ impl CrawlerRow {
         let is_tool = self.id == TOOLS
             || registry_crawler(&self.id).is_some_and(|crawler| crawler.purpose == Purpose::Tool);
         self.part = if judged == 0 && is_tool {
-            ReportSection::Tool
+            Tool
         } else if self.is_pretender() {
-            ReportSection::Pretends
+            Pretends
         } else if counts.rule_breaking_requests() > 0 {
-            ReportSection::BreaksRules
+            BreaksRules
         } else if counts.uncounted() > 0 {
-            ReportSection::DoesNotCount
+            DoesNotCount
         } else if counts.rule_obeying_requests()
             + counts.robots_txt()
             + counts.requests_of_kind(Kind::Exempt)
             > 0
         {
-            ReportSection::Obeys
+            Obeys
         } else {
-            ReportSection::NotJudged
+            NotJudged
         };
     }
 
@@ -364,8 +367,8 @@ impl CrawlerRow {
     pub(super) fn add_to(&self, totals: &mut ReportTotals) {
         let counts = &self.counts;
         match self.part {
-            ReportSection::Tool => totals.tools += counts.requests(),
-            ReportSection::Pretends => totals.pretended += counts.requests(),
+            Tool => totals.tools += counts.requests(),
+            Pretends => totals.pretended += counts.requests(),
             _ => {
                 totals.requests += counts.requests();
                 totals.against_rules += counts.rule_breaking_requests();

@@ -5,9 +5,9 @@ use super::not_counted::NotCountedReason;
 use super::traffic::CrawlerShare;
 use super::{
     BlockInstruction, ClientIdentity, CrawlerRow, LogSummary, PeriodBound, Report, ReportPeriod,
-    ReportSection, ReportSource, ReportTotals, ResponseStatusRow, RuleCount, TopEntry,
-    TrafficReport, ViolationExample, render_csv, render_html, render_markdown, render_table,
-    render_text,
+    ReportSection, ReportSource, ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage,
+    SitemapSummary, TopEntry, TrafficReport, ViolationExample, render_csv, render_html,
+    render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
@@ -150,7 +150,7 @@ fn requests_without_licence_are_apart_from_violations() {
     let obeying = "GPTBot 9 (verified, 5 without a licence)";
     assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
-    assert!(csv.contains(",0,0,5\r\n"), "{csv}");
+    assert!(csv.contains(",0,0,5,\r\n"), "{csv}");
 }
 
 #[test]
@@ -730,6 +730,29 @@ fn traffic_is_left_out_if_responses_are_unknown() {
 }
 
 #[test]
+fn traffic_stays_if_more_is_blocked_than_read() {
+    use CountedAction::{License, Pause, RobotsTxt};
+    let read = with_pages(counts(&[(Kind::Allowed, Pass, 3)]), 3, 100);
+    let answered = [
+        (Kind::Violation, Block, 5),
+        (Kind::Allowed, License, 2),
+        (Kind::Allowed, Pause, 2),
+        (Kind::Allowed, RobotsTxt, 2),
+    ];
+    let report = report(vec![
+        CrawlerRow::new("bingbot", ClientIdentity::Verified, read),
+        crawler_row("gptbot", ClientIdentity::Verified, &answered),
+    ]);
+    let traffic = TrafficReport::new(&report, 0);
+    let takers = traffic.takers.iter();
+    let takers: Vec<(&str, u64, u64)> = takers
+        .map(|taker| (&*taker.id, taker.requests, taker.pages))
+        .collect();
+    assert_eq!(takers, [("bingbot", 3, 3), ("gptbot", 11, 0)]);
+    assert_eq!(traffic.bytes.crawlers, 300);
+}
+
+#[test]
 fn explain_commands_are_for_search_engines() {
     let mut report = mixed_report();
     for row in &mut report.crawlers {
@@ -819,11 +842,45 @@ fn statuses_of_crawlers_that_take_most_are_shown() {
 fn csv_has_row_for_each_crawler_and_identity() {
     let mut report = report_with_bytes();
     report.crawlers[0].name = "=1+\"1\",\r\n2".to_owned();
+    let entries = vec![TopEntry {
+        name: "/a,b/".to_owned(),
+        count: 7,
+        error: 1,
+    }];
+    report.crawlers[0].sections = entries.clone();
+    report.crawlers[0].statuses = vec![ResponseStatusRow {
+        status: 404,
+        requests: 9,
+        sections: Vec::new(),
+        paths: entries,
+    }];
+    report.crawlers[0].sitemap = Some(SitemapCoverage {
+        examples: vec!["https://shop.example/a,b".to_owned()],
+        ..SitemapCoverage::default()
+    });
     let csv = render_csv(&report).expect("CSV");
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
-    assert_eq!(lines.len(), 1 + report.crawlers.len());
+    assert_eq!(lines.len(), 4 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert_eq!(columns.len(), 15);
+    assert_eq!(columns.len(), 19);
+    // The row of the section comes after that of its crawler.
+    assert!(lines[1].contains(",crawler,,"), "{csv}");
+    assert!(
+        lines[2].ends_with(",section,\"/a,b/\",7,1,,,,,,,,,,"),
+        "{csv}"
+    );
+    assert!(
+        lines[3].ends_with(",status_path,\"/a,b/\",7,1,,,,,,,,,,404"),
+        "{csv}"
+    );
+    assert!(
+        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,"),
+        "{csv}"
+    );
+    for line in &lines[2..5] {
+        // Its name has a comma, too.
+        assert_eq!(line.replace("a,b", "").split(',').count(), 20, "{line}");
+    }
     let line = |start: &str| {
         let mut found = lines.iter().filter(|line| line.starts_with(start));
         let line = found.next().expect("a row").split(',');
@@ -832,12 +889,46 @@ fn csv_has_row_for_each_crawler_and_identity() {
     let row = line("gptbot,GPTBot,OpenAI,training,verified,");
     assert_eq!(
         row[5..],
-        ["40", "3000", "20", "0", "10", "0", "0", "0", "0", "0"]
+        [
+            "crawler", "", "40", "", "3000", "20", "0", "10", "0", "0", "0", "0", "0", ""
+        ]
     );
     let row = line("gptbot,GPTBot,OpenAI,training,impostor,");
-    assert_eq!(row[5..7], ["500", "200000"]);
+    assert_eq!(row[7..10], ["500", "", "200000"]);
     let hostile = "chatgpt-user,\"'=1+\"\"1\"\",\u{fffd}\u{fffd}2\",OpenAI,";
     assert!(csv.contains(hostile), "{csv}");
+}
+
+#[test]
+fn chart_has_the_sums_of_the_headline() {
+    use ClientIdentity::{SuspectedImpostor, Unverified};
+    let pretending = [(Kind::Violation, Pass, 3), (Kind::NotBound, Pass, 4)];
+    let rows = vec![
+        crawler_row("gptbot", Unverified, &[(Kind::Violation, Pass, 2)]),
+        crawler_row("adsbot-google", Unverified, &[(Kind::NotBound, Pass, 11)]),
+        crawler_row("googlebot", SuspectedImpostor, &pretending),
+    ];
+    let mut bar = super::charts::PeriodBar::default();
+    for row in &rows {
+        bar.add(row.identity.expect("an identity"), &row.counts);
+    }
+    let mut report = report(rows);
+    report.periods = vec![bar.clone(), bar.clone()];
+    assert_eq!((report.totals.requests, report.totals.pretended), (13, 7));
+    assert_eq!(bar.pretended, report.totals.pretended);
+    let page = render_html(&report).expect("a page");
+    assert!(page.contains(" UTC: 13, of which "), "{page}");
+}
+
+#[test]
+fn title_is_the_first_heading_of_the_page() {
+    let mut report = mixed_report();
+    let page = render_html(&report).expect("a page");
+    assert!(page.contains("<h1 class=\"headline"), "{page}");
+    "Client".clone_into(&mut report.title);
+    let page = render_html(&report).expect("a page");
+    assert_eq!(page.matches("<h1").count(), 1);
+    assert!(page.contains("<h1 class=\"report-title\">Client</h1>"));
 }
 
 #[test]
@@ -880,6 +971,20 @@ fn hostile_report() -> Report {
         ..LogSummary::default()
     });
     report.crawlers[0].paths = vec![top()];
+    let text = crate::printable::printable(TEXT.as_bytes());
+    report.sitemap = Some(SitemapSummary {
+        names: vec![text.clone()],
+        urls: 3,
+        unread: vec![text.clone()],
+        other_hosts: vec![text.clone()],
+        left_out: 0,
+    });
+    report.crawlers[0].sitemap = Some(SitemapCoverage {
+        never_requested: 3,
+        sections: vec![top()],
+        examples: vec![text],
+        ..SitemapCoverage::default()
+    });
     report.traffic = Some(TrafficReport::new(&report, 0));
     report.crawlers[0].example = Some(ViolationExample {
         request: TEXT.to_owned(),
@@ -961,6 +1066,14 @@ fn long_report() -> Report {
             error: 12,
         };
         row.sections = vec![path.clone(); 20];
+        row.sitemap = Some(SitemapCoverage {
+            requested: 123_456,
+            never_requested: 123_456,
+            requests: 12_345_678,
+            requests_outside: 1_234_567,
+            sections: row.sections.clone(),
+            examples: vec![path.name.clone(); 20],
+        });
         row.parameters = vec![path.clone(); 20];
         row.paths = vec![path; 20];
         let mut statuses = Vec::new();
@@ -980,6 +1093,13 @@ fn long_report() -> Report {
     let visits: Vec<(&str, u64)> = services.map(|service| (&*service.id, 12_345)).collect();
     traffic.set_visits(sent_visits(&visits), report.pages_by_crawler());
     report.traffic = Some(traffic);
+    report.sitemap = Some(SitemapSummary {
+        names: vec!["https://shop.example/sitemap.xml".to_owned(); 4],
+        urls: 246_912,
+        unread: vec!["https://shop.example/other.xml: it answers 404".to_owned()],
+        other_hosts: vec!["shop.example".to_owned(); 4],
+        left_out: 1_234_567,
+    });
     report
 }
 
@@ -999,8 +1119,10 @@ fn text_has_80_columns_and_short_sections() {
             part if part.starts_with("Traffic") => 1 + 5 + 3,
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 5 + 1,
-            // Sections, parameters and five statuses of each crawler.
-            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5),
+            // Sections, parameters, and the paths and sections of five statuses of each crawler.
+            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5 * 2),
+            // Notes, and of each crawler the numbers, the sections and the URLs.
+            part if part.starts_with("Sitemap") => 1 + 8 + 5 * (2 + 1 + 3),
             _ => 1 + 5,
         };
         assert!(part.lines().count() <= most, "{part}");
@@ -1033,11 +1155,12 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     assert_eq!(listed_crawlers(&text), [7, 7], "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
     let urls = text.split("    503 in ").nth(1).unwrap_or_default();
-    let urls = urls.split("): ").next().unwrap_or_default();
+    let urls = urls.split("503 by section: ").next().unwrap_or_default();
     assert_eq!(urls.matches("%)").count(), 7, "{urls}");
     for page in [render_html(&report), render_markdown(&report)] {
         let page = page.expect("a page");
         assert_eq!(page.matches("404 in 123,456 requests").count(), 7);
+        assert_eq!(page.matches("123,456 of 246,912").count(), 7);
     }
     // The report of one crawler has no traffic.
     report.traffic = None;
@@ -1070,12 +1193,18 @@ fn urls_are_listed_by_section_parameter_and_status() {
             sections: top("/shop/", 40),
             paths: top("/shop/gone", 30),
         },
-        // Its paths are too many to name one.
+        // No path is named, or one that explains less than a third.
         ResponseStatusRow {
             status: 200,
             requests: 40,
             sections: top("/blog/", 30),
             paths: Vec::new(),
+        },
+        ResponseStatusRow {
+            status: 302,
+            requests: 35,
+            sections: top("/login/", 35),
+            paths: top("/login/a", 11),
         },
         ResponseStatusRow {
             status: 301,
@@ -1090,11 +1219,15 @@ fn urls_are_listed_by_section_parameter_and_status() {
         "    sections: /shop/ 150 (75 %)",
         "    parameters (in 22 % of requests): color 20 (10 %)",
         "    404 in 60 requests: /shop/gone 30 (50 %)",
-        "    200 in 40 requests, by section: /blog/ 30 (75 %)",
+        "    200 in 40 requests, spread over many paths",
+        "    200 by section: /blog/ 30 (75 %)",
+        "    302 in 35 requests: /login/a 11 (31 %)",
+        "    302 by section: /login/ 35 (100 %)",
         "    301 in 30 requests, spread over many paths",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
+    assert_eq!(text.matches(" by section: ").count(), 2, "{text}");
     row.statuses.clear();
     let text = render_text(&report(vec![row])).expect("a text");
     assert!(text.contains("\n    paths: /shop/a 10 (5 %)"), "{text}");

@@ -112,8 +112,6 @@ impl TrafficReport {
         // Beside another proxy, crawlgate does not see the responses to requests that pass.
         let mut seen = 0;
         let mut unseen = 0;
-        let mut has_statuses = false;
-        let mut robots_txt = 0;
         for row in &report.crawlers {
             traffic.requests.all += row.counts.requests();
             traffic.bytes.all += row.counts.bytes();
@@ -122,19 +120,15 @@ impl TrafficReport {
                 traffic.bytes.crawlers += row.counts.bytes();
                 let counts = &row.counts;
                 let responses: u64 = counts.statuses().iter().sum();
-                has_statuses |= responses > 0;
-                robots_txt += counts.robots_txt();
-                let own = counts.refused() + counts.license_demanded() + counts.robots_txt();
-                seen += responses.saturating_sub(own);
-                unseen += counts.requests().saturating_sub(responses);
+                let answered = responses.saturating_add(counts.answered_by_crawlgate());
+                seen += responses;
+                unseen += counts.requests().saturating_sub(answered);
                 crawlers.push(row);
             }
         }
         let pages_unseen = match report.source {
             ReportSource::History => unseen > seen,
-            ReportSource::Logs | ReportSource::LogsByPolicies => {
-                !has_statuses && unseen > robots_txt
-            }
+            ReportSource::Logs | ReportSource::LogsByPolicies => seen == 0 && unseen > 0,
         };
         if pages_unseen {
             traffic.bytes = CrawlerShare::default();

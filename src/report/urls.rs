@@ -28,8 +28,8 @@ impl TopUrlParts<'_> {
 
 impl Report {
     /// What a crawler requested most: sections, parameters, and the paths of each of the most
-    /// frequent statuses, or all paths if no status is known. A status whose paths are too many to
-    /// name one has its sections.
+    /// frequent statuses, or all paths if no status is known. A status has its sections, too, if
+    /// the listed paths got less than a third of its requests.
     pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<TopUrlParts<'a>> {
         let mut lists = Vec::new();
         let all_paths = ("paths", &row.paths);
@@ -47,23 +47,24 @@ impl Report {
             }
         }
         for of_status in row.statuses.iter().take(self.max_listed()) {
-            let requests = plural_thousands(of_status.requests, "request");
-            let mut title = format!("{} in {requests}", of_status.status);
-            let mut entries = &of_status.paths;
-            if entries.is_empty() {
-                entries = &of_status.sections;
-                title += if entries.is_empty() {
-                    ", spread over many paths"
-                } else {
-                    ", by section"
-                };
+            let requests = of_status.requests;
+            let counted = plural_thousands(requests, "request");
+            let mut title = format!("{} in {counted}", of_status.status);
+            if of_status.paths.is_empty() {
+                title += ", spread over many paths";
             }
-            lists.push(self.url_list(title, of_status.requests, entries));
+            let paths = self.url_list(title, requests, &of_status.paths);
+            let explained: u64 = paths.entries.iter().map(|entry| entry.count).sum();
+            lists.push(paths);
+            if explained * 3 < requests && !of_status.sections.is_empty() {
+                let title = format!("{} by section", of_status.status);
+                lists.push(self.url_list(title, requests, &of_status.sections));
+            }
         }
         lists
     }
 
-    fn url_list<'a>(
+    pub(super) fn url_list<'a>(
         &self,
         title: String,
         requests: u64,

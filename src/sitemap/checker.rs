@@ -1,24 +1,26 @@
 //! [`SitemapChecker`] judges the URLs of sitemaps: whether the rules of the site allow the known
-//! search crawlers to fetch and to index each URL. If `fetch_until` is set, the checker also
-//! requests the URLs.
+//! search crawlers to fetch and to index each URL. With [`FetchLimits`], the checker also requests
+//! the URLs.
 
-use super::fetch::fetch_urls;
-use super::lints::{self, url_finding};
-use super::parse::{Sitemap, SpanFinder, shown};
+use super::fetch::{FetchLimits, fetch_urls};
+use super::findings::{FindingCollector, SitemapFinding};
+use super::lints;
+use super::parse::{Sitemap, SpanFinder};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::heads::likely_content_type;
 use crate::policy::site::{GoogleParsing, SEARCH_ENGINES};
 use crate::policy::{Kind, Site, Snapshot, Verdict};
 use crate::printable::join;
-use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow};
+use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow, escape_url};
 use crate::time::Timestamp;
 use crate::verdict::{DecisionScratch, RecentBehaviour, RequestToJudge, decide_for, rule_location};
-use crate::yaml::{Diagnostic, Diagnostics};
-use std::collections::HashSet;
-use std::time::Instant;
+use crate::yaml::Diagnostic;
+use ahash::{AHashSet, RandomState};
 
-/// The most findings of one kind in one file. The last one counts the others.
-const MAX_PER_KIND: usize = 100;
+/// The most bytes of URLs that findings list, in all sitemaps together. Further URLs are counted.
+const MAX_LISTED_BYTES: usize = 512 << 20;
+/// How many URLs the checker remembers to find repeated ones, in all sitemaps together.
+const MAX_REMEMBERED: usize = 1_000_000;
 /// How many crawlers a finding names.
 const MAX_NAMED: usize = 2;
 
@@ -31,8 +33,13 @@ pub struct SitemapChecker<'a> {
     audiences: Vec<Vec<SearchCrawlerClass>>,
     /// The only host that the sites are for, with its port; `None` for those of their policies.
     only_host: Option<String>,
-    /// Until when URLs are requested; `None` to request none.
-    fetch_until: Option<Instant>,
+    /// How URLs are requested; `None` to request none.
+    fetch: Option<FetchLimits>,
+    hasher: RandomState,
+    /// The hashes of the URLs so far, at most [`MAX_REMEMBERED`].
+    seen: AHashSet<u64>,
+    /// The bytes of the URLs in findings so far.
+    listed_bytes: usize,
     scratch: DecisionScratch,
 }
 
@@ -47,21 +54,20 @@ struct SearchCrawlerClass {
 }
 
 /// A URL of one of the sites.
-struct SiteUrl<'u> {
+struct SiteUrl {
     /// The index of the site in the snapshot.
     site: usize,
-    /// Path, query and fragment.
-    target: &'u [u8],
+    /// Path, query and fragment, escaped as crawlers do.
+    target: String,
 }
 
 impl<'a> SitemapChecker<'a> {
-    /// Prepares the sites. With `fetch_until`, each URL of the sites is requested, and no request
-    /// begins later than that.
+    /// Prepares the sites. With `fetch`, each URL of the sites is requested.
     pub fn new(
         snapshot: &'a Snapshot,
         now: Timestamp,
         only_host: Option<String>,
-        fetch_until: Option<Instant>,
+        fetch: Option<FetchLimits>,
     ) -> SitemapChecker<'a> {
         let sites = snapshot.sites().iter();
         SitemapChecker {
@@ -69,78 +75,98 @@ impl<'a> SitemapChecker<'a> {
             now,
             audiences: sites.map(|entry| search_audiences(&entry.site)).collect(),
             only_host,
-            fetch_until,
+            fetch,
+            hasher: RandomState::new(),
+            seen: AHashSet::new(),
+            listed_bytes: 0,
             scratch: DecisionScratch::default(),
         }
     }
 
-    /// The findings about the URLs of a sitemap, in their order. At most 100 of each kind are
-    /// listed.
-    pub fn check(&mut self, sitemap: &Sitemap) -> Diagnostics {
-        let mut seen = HashSet::new();
-        let fetched = self.fetch_until.map(|until| {
-            let on_sites = sitemap.urls.iter().map(|listed| {
-                let is_first = seen.insert(&listed.url);
+    /// The findings about the URLs of a sitemap.
+    pub fn check(&mut self, sitemap: &Sitemap) -> Vec<SitemapFinding> {
+        if sitemap.urls.is_empty() {
+            let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
+            let help = "compare it with what your sitemap generator should list";
+            return vec![SitemapFinding {
+                diagnostic: finding.help(help),
+                urls: Vec::new(),
+            }];
+        }
+        let urls = sitemap.urls.iter();
+        let are_new: Vec<bool> = urls.map(|listed| self.insert_url(&listed.url)).collect();
+        let fetched = self.fetch.map(|limits| {
+            let urls = sitemap.urls.iter().zip(&are_new);
+            let on_sites = urls.map(|(listed, is_new)| {
                 let place = self.find_site(&listed.url);
-                (is_first && place.is_ok()).then_some(listed.url.as_str())
+                (*is_new && place.is_ok()).then_some(listed.url.as_str())
             });
-            fetch_urls(&on_sites.collect::<Vec<_>>(), until, self.now)
+            fetch_urls(&on_sites.collect::<Vec<_>>(), limits, self.now)
         });
         let mut fetched = fetched.into_iter().flatten();
         let mut places = SpanFinder::new(&sitemap.text);
-        let mut findings = Diagnostics::default();
-        if sitemap.urls.is_empty() {
-            let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
-            findings.push(finding.help("compare it with what your sitemap generator should list"));
-        }
-        seen.clear();
-        for listed in &sitemap.urls {
+        let mut findings = FindingCollector::default();
+        for (listed, is_new) in sitemap.urls.iter().zip(are_new) {
             let found = match self.find_site(&listed.url) {
-                _ if !seen.insert(&listed.url) => {
-                    let text = "stands in the sitemap more than once";
-                    let finding = url_finding(&lints::URL_REPEATED, &listed.url, text);
+                _ if !is_new => {
+                    let text = "stands in the sitemaps more than once";
+                    let finding = lints::URL_REPEATED.finding(None, text);
                     vec![finding.help("list each URL once")]
                 }
                 Err(finding) => vec![*finding],
-                Ok(place) => self.judge(&listed.url, &place),
+                Ok(place) => self.judge(&place),
             };
             for finding in found.into_iter().chain(fetched.next().flatten()) {
                 let span = Some(places.find(listed.range.clone()));
-                push_limited(&mut findings, Diagnostic { span, ..finding });
+                self.listed_bytes += listed.url.len();
+                let is_listed = self.listed_bytes <= MAX_LISTED_BYTES;
+                findings.add(Diagnostic { span, ..finding }, &listed.url, is_listed);
             }
         }
-        findings
+        findings.finish()
     }
 
-    /// The site of a URL. A finding if the URL is not absolute, or no site has its host.
-    fn find_site<'u>(&self, url: &'u str) -> Result<SiteUrl<'u>, Box<Diagnostic>> {
+    /// Remembers a URL. Returns whether it is new.
+    fn insert_url(&mut self, url: &str) -> bool {
+        let key = self.hasher.hash_one(url);
+        if self.seen.len() < MAX_REMEMBERED {
+            self.seen.insert(key)
+        } else {
+            !self.seen.contains(&key)
+        }
+    }
+
+    /// The site of a URL. A finding if the URL is not absolute, or no site has its host; its message
+    /// follows the URL.
+    fn find_site(&self, url: &str) -> Result<SiteUrl, Box<Diagnostic>> {
         let absolute =
             AbsoluteUrl::parse(url.as_bytes()).filter(|absolute| absolute.default_port().is_some());
         let Some(absolute) = absolute else {
-            let finding = url_finding(&lints::URL_RELATIVE, url, "is not an absolute URL");
+            let finding = lints::URL_RELATIVE.finding(None, "is not an absolute URL");
             let help = "write the full URL, with \"https://\" and the host";
             return Err(finding.help(help).into());
         };
-        let host = url.get(absolute.scheme.len() + 3..url.len() - absolute.rest.len());
-        let host = host.unwrap_or_default();
+        // The rest begins with an ASCII character.
+        let (before, target) = url.split_at(url.len() - absolute.rest.len());
+        let host = before.get(absolute.scheme.len() + 3..).unwrap_or_default();
         let only_host = self.only_host.as_deref();
         let is_wanted = only_host.is_none_or(|only| only.eq_ignore_ascii_case(host));
         match self.snapshot.site_for_host(host.as_bytes()) {
             Some(site) if is_wanted => Ok(SiteUrl {
                 site,
-                target: absolute.rest,
+                target: escape_url(target),
             }),
             _ => {
-                let message = format!("no checked site has the host of {}", shown(url));
-                let finding = lints::URL_OTHER_HOST.finding(None, message);
+                let text = "has a host that no checked site has";
+                let finding = lints::URL_OTHER_HOST.finding(None, text);
                 let help = "list only URLs of the site's own hosts: search engines ignore others";
                 Err(finding.help(help).into())
             }
         }
     }
 
-    /// The findings about a URL by the rules of its site.
-    fn judge(&mut self, url: &str, place: &SiteUrl<'_>) -> Vec<Diagnostic> {
+    /// The findings about a URL by the rules of its site. Their messages follow the URL.
+    fn judge(&mut self, place: &SiteUrl) -> Vec<Diagnostic> {
         let entry = &self.snapshot.sites()[place.site];
         // The rules that disallow the URL, with the crawlers.
         let mut disallowing: Vec<(String, Vec<&str>)> = Vec::new();
@@ -149,7 +175,7 @@ impl<'a> SitemapChecker<'a> {
                 Registry::builtin(),
                 entry,
                 audience.claim,
-                place.target,
+                place.target.as_bytes(),
             );
             let decision = decide_for(&request, RecentBehaviour::default(), &mut self.scratch);
             // The crawlers may fetch the URL as it is written, if only a resolved one is closed.
@@ -169,18 +195,19 @@ impl<'a> SitemapChecker<'a> {
                 .map(|(location, crawlers)| format!("for {} by {location}", named(crawlers)));
             let text = format!("is disallowed {}", join(reasons, ", "));
             let help = "remove the URL from the sitemap, or allow its path";
-            found.push(url_finding(&lints::URL_DISALLOWED, url, &text).help(help));
+            found.push(lints::URL_DISALLOWED.finding(None, text).help(help));
         }
-        found.extend(self.noindex_finding(url, place));
+        found.extend(self.noindex_finding(place));
         found
     }
 
     /// The finding about a URL whose page has tags that keep a search engine from indexing it.
-    fn noindex_finding(&mut self, url: &str, place: &SiteUrl<'_>) -> Option<Diagnostic> {
+    fn noindex_finding(&mut self, place: &SiteUrl) -> Option<Diagnostic> {
+        let target = place.target.as_bytes();
         let site = &self.snapshot.sites()[place.site].site;
-        let target = self.scratch.target.normalise(place.target);
+        let media = likely_content_type(target).as_bytes();
+        let target = self.scratch.target.normalise(target);
         let rules = site.tags.for_path(target, &mut self.scratch.decoded);
-        let media = likely_content_type(place.target).as_bytes();
         let lines = site.tags.tags(&rules, 200, Some(media))?;
         let engine = SEARCH_ENGINES
             .into_iter()
@@ -191,7 +218,7 @@ impl<'a> SitemapChecker<'a> {
             site.policy.source.name
         );
         let help = "remove the URL from the sitemap, or remove the tag";
-        Some(url_finding(&lints::URL_NOINDEX, url, &text).help(help))
+        Some(lints::URL_NOINDEX.finding(None, text).help(help))
     }
 }
 
@@ -230,8 +257,8 @@ fn search_audiences(site: &Site) -> Vec<SearchCrawlerClass> {
         .find(|audience| audience.crawlers.contains(&SEARCH_ENGINES[0]))
         .map(|audience| audience.group);
     audiences.retain(|audience| {
-        let rules = site.matcher.rules(audience.group).rules();
-        let closed = blanket_disallow(rules).map(|closed| closed.part);
+        let rules = site.matcher.rules(audience.group).rules().iter();
+        let closed = blanket_disallow(&rules.collect::<Vec<_>>()).map(|closed| closed.part);
         closed != Some(DisallowedPart::Whole) || Some(audience.group) == of_google
     });
     audiences
@@ -248,18 +275,6 @@ fn named(crawlers: &mut [&str]) -> String {
         text.push_str(&format!(" and {} more", crawlers.len() - MAX_NAMED));
     }
     text
-}
-
-/// Adds a finding of a file, or counts it in the last of its kind that is listed.
-pub fn push_limited(findings: &mut Diagnostics, finding: Diagnostic) {
-    let mut of_kind = findings
-        .items
-        .iter_mut()
-        .filter(|listed| listed.id == finding.id);
-    match of_kind.nth(MAX_PER_KIND - 1) {
-        Some(last) => last.more += 1,
-        None => findings.push(finding),
-    }
 }
 
 #[cfg(test)]
@@ -280,8 +295,10 @@ mod tests {
         let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
         let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
         let mut checker = SitemapChecker::new(&snapshot, Timestamp(0), None, None);
-        let found = checker.check(&sitemap).items;
-        found.into_iter().map(|finding| finding.id).collect()
+        let found = checker.check(&sitemap).into_iter();
+        found
+            .flat_map(|finding| vec![finding.diagnostic.id; finding.urls.len().max(1)])
+            .collect()
     }
 
     #[test]
@@ -324,11 +341,54 @@ mod tests {
     }
 
     #[test]
+    fn url_is_judged_as_crawlers_escape_it() {
+        let policy =
+            "robots: { origin: replace, groups: [{ agents: Googlebot, disallow: /über } ] }\n";
+        for url in [
+            "https://docs.example/über",
+            "https://docs.example/%C3%BCber",
+        ] {
+            assert_eq!(ids(policy, &[url]), ["sitemap-url-disallowed"], "{url}");
+        }
+    }
+
+    #[test]
+    fn urls_beyond_the_listed_bytes_are_counted() {
+        let mut findings = FindingCollector::default();
+        for url in ["/a", "/b", "/c"] {
+            findings.add(lints::URL_MISSING.finding(None, "answers 404"), url, false);
+        }
+        let found = findings.finish();
+        let counted = (found.len(), found[0].urls.len(), found[0].diagnostic.more);
+        assert_eq!(counted, (1, 1, 2));
+    }
+
+    #[test]
     fn repeated_url_is_reported_once_for_each_repetition() {
         let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }\n";
         let url = "https://docs.example/a";
         let found = ids(policy, &[url, "https://docs.example/A", url]);
         assert_eq!(found, ["sitemap-url-disallowed", "sitemap-url-repeated"]);
+    }
+
+    #[test]
+    fn url_in_two_sitemaps_is_repeated() {
+        let snapshot = Snapshot::new(Vec::new(), 0);
+        let mut checker = SitemapChecker::new(&snapshot, Timestamp(0), None, None);
+        let mut repeated = |text: &str| {
+            let sitemap = Sitemap::parse(text.as_bytes()).expect("a list of URLs");
+            let found = checker.check(&sitemap).into_iter();
+            let mut found = found.filter(|found| found.diagnostic.id == "sitemap-url-repeated");
+            found.next().map_or(0, |found| found.urls.len())
+        };
+        assert_eq!(
+            repeated("https://docs.example/a\nhttps://docs.example/b"),
+            0
+        );
+        assert_eq!(
+            repeated("https://docs.example/b\nhttps://docs.example/c"),
+            1
+        );
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! [`fetch_urls`] requests the URLs of a sitemap. It reports the URLs that a search engine would
-//! not index: the response is an error or a redirect, or the page says `noindex`. It sends four
-//! requests at a time, and follows no redirect.
+//! not index: the response is an error or a redirect, or the page says `noindex`. It follows no
+//! redirect. [`FetchLimits`] bounds the time and the requests under way.
 
-use super::lints::{self, url_finding};
+use super::lints;
 use super::parse::shown;
 use crate::download::{client_config, header_text, read_body};
 use crate::html::read_metas;
 use crate::indexing::{RobotsTags, parse_lines};
 use crate::locks::lock;
 use crate::policy::site::SEARCH_ENGINES;
+use crate::printable::truncate;
+use crate::robots::escape_url;
 use crate::time::Timestamp;
 use crate::yaml::Diagnostic;
 use std::io;
@@ -18,31 +20,40 @@ use std::time::{Duration, Instant};
 use ureq::http::{HeaderValue, Response};
 use ureq::{Agent, Body};
 
-/// How many requests are under way at a time.
-const MAX_CONCURRENT: usize = 4;
 /// The limit for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a page is read for its metas.
 const MAX_PAGE_BYTES: usize = 256 * 1024;
+/// How much of the target of a redirect is kept.
+const MAX_TARGET_BYTES: usize = 2_048;
 const FAILING_HELP: &str = "search engines fetch fewer pages of a site with failing pages";
 
-/// Requests each URL once. No request begins after `until`. Returns the findings by the index of the
-/// URL; `None` where there is no URL, and for a page that may be in the index at `now`.
+/// How URLs are requested.
+#[derive(Clone, Copy)]
+pub struct FetchLimits {
+    /// No request begins later.
+    pub until: Instant,
+    /// How many requests are under way at a time.
+    pub connections: u8,
+}
+
+/// Requests each URL once. Returns the findings by the index of the URL, without the URL; `None`
+/// where there is no URL, and for a page that may be in the index at `now`.
 pub fn fetch_urls(
     urls: &[Option<&str>],
-    until: Instant,
+    limits: FetchLimits,
     now: Timestamp,
 ) -> Vec<Option<Diagnostic>> {
     let mut findings = vec![None; urls.len()];
     let waiting = Mutex::new(urls.iter().zip(&mut findings));
     thread::scope(|scope| {
-        for _ in 0..MAX_CONCURRENT {
+        for _ in 0..limits.connections {
             scope.spawn(|| {
                 let client = Agent::new_with_config(client_config(TIMEOUT).build());
                 loop {
                     let next = lock(&waiting).next();
                     let Some((url, finding)) = next else { break };
-                    *finding = url.and_then(|url| fetch(&client, url, until, now));
+                    *finding = url.and_then(|url| fetch(&client, url, limits.until, now));
                 }
             });
         }
@@ -54,10 +65,11 @@ pub fn fetch_urls(
 fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Diagnostic> {
     if Instant::now() >= until {
         let text = "was not requested: the time for all URLs ran out";
-        let help = "check fewer sitemaps at a time with --fetch";
-        return Some(url_finding(&lints::URL_UNFETCHED, url, text).help(help));
+        let help =
+            "give more time with --fetch-time, or request more URLs at a time with --connections";
+        return Some(lints::URL_UNFETCHED.finding(None, text).help(help));
     }
-    let (lint, text, help) = match client.get(url).call() {
+    let (lint, text, help) = match client.get(escape_url(url)).call() {
         Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
         Ok(response) => match response.status().as_u16() {
             200..=299 => match noindex_text(response, now).transpose()? {
@@ -70,11 +82,10 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
             },
             300..=399 => {
                 let target = header_text(&response, "location").unwrap_or_default();
-                (
-                    lints::URL_REDIRECTS,
-                    format!("redirects to {}", shown(&target)),
-                    "list the URL of the redirect's target",
-                )
+                let target = truncate(&target, MAX_TARGET_BYTES);
+                let finding = lints::URL_REDIRECTS.finding(None, "redirects");
+                let help = "list the URL of the redirect's target";
+                return Some(finding.label(target).help(help));
             }
             status @ (404 | 410) => (
                 lints::URL_MISSING,
@@ -88,7 +99,7 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
             ),
         },
     };
-    Some(url_finding(&lint, url, &text).help(help))
+    Some(lint.finding(None, text).help(help))
 }
 
 /// How a page says that a search engine is not to index it: by its header, or by a meta.

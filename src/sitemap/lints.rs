@@ -1,14 +1,7 @@
 //! The lints of sitemaps: the mistakes that crawlgate finds in the URLs of a sitemap, each with an
 //! id. The doc comment on a lint is also the explanation that users read.
 
-use super::parse::shown;
 use crate::policy::lint::{Lint, lints};
-use crate::yaml::Diagnostic;
-
-/// A finding about a URL, which `text` follows.
-pub fn url_finding(lint: &Lint, url: &str, text: &str) -> Diagnostic {
-    lint.finding(None, format!("{} {text}", shown(url)))
-}
 
 lints! {
     /// Search engines cannot read a file as a sitemap. The finding says why: it is not XML or a
@@ -26,8 +19,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or allow its path.
     ///
-    /// If the whole site is closed to a crawler, crawlgate ignores this crawler, unless Googlebot
-    /// obeys the same group.
+    /// crawlgate checks this for Googlebot, for crawlers that follow Googlebot's group, and for each other
+    /// crawler to which robots.txt does not close the whole site.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.
@@ -51,10 +44,12 @@ lints! {
     ///
     /// Fix: write the full URL, with `https://` and the host.
     URL_RELATIVE: Warning "sitemap-url-relative";
-    /// A URL stands in the sitemap more than once. Search engines ignore the repetition. Often it shows
-    /// that the generator lists a page for each of its categories or parameters.
+    /// A URL stands in the sitemaps of this check more than once. Search engines ignore the repetition.
+    /// Often it shows that the generator lists a page for each of its categories or parameters.
     ///
     /// Fix: list each URL once.
+    ///
+    /// crawlgate compares each URL with the first 1,000,000 of all sitemaps.
     URL_REPEATED: Warning "sitemap-url-repeated";
     /// A URL redirects. Search engines index the target, and fetch two URLs in place of one.
     ///
@@ -75,9 +70,9 @@ lints! {
     ///
     /// Only `--fetch` finds this.
     URL_FAILING: Warning "sitemap-url-failing";
-    /// A URL was not requested, because `--fetch` stops after 15 minutes. Nothing is known about
-    /// its answer.
+    /// A URL was not requested, because the time of `--fetch` ran out. Nothing is known about its
+    /// answer.
     ///
-    /// Fix: check fewer sitemaps at a time.
+    /// Fix: give more time with `--fetch-time`, or request more URLs at a time with `--connections`.
     URL_UNFETCHED: Warning "sitemap-url-unfetched";
 }

@@ -3,16 +3,15 @@
 //! the index is a file, the listed sitemaps are read from the same directory. If the index is at a
 //! URL, the listed sitemaps are fetched from the same host.
 
-use super::checker::{SitemapChecker, push_limited};
-use super::lints::{self, url_finding};
-use super::parse::{MAX_BYTES, Sitemap, SitemapKind, SpanFinder, UnreadableSitemap, shown};
+use super::findings::{FindingCollector, SitemapFinding, SitemapFindings};
+use super::lints;
+use super::parse::{MAX_BYTES, Sitemap, SitemapKind, SpanFinder, UnreadableSitemap};
 use crate::download::{client_config, failure_reason, read_body};
 use crate::files::parent_directory;
-use crate::policy::lint::FileFindings;
 use crate::printable::{printable_path, truncate};
 use crate::robots::{AbsoluteUrl, without_query};
 use crate::sites::policy_directory::is_link_outside;
-use crate::yaml::{Diagnostic, Diagnostics, SourceFile, strip_http_scheme};
+use crate::yaml::{Diagnostic, SourceFile, strip_http_scheme};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -27,6 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: u32 = 5;
 /// The most bytes of a reason in a finding.
 const MAX_REASON_BYTES: usize = 300;
+
+/// Finds the mistakes in a sitemap of pages.
+pub type PageCheck<'a> = dyn FnMut(&Sitemap) -> Vec<SitemapFinding> + 'a;
 
 /// Where a sitemap is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,10 +80,11 @@ impl SitemapLocation {
     }
 
     /// The location of a sitemap that this one, an index, lists. A finding for a sitemap that is
-    /// not beside the file, or on another host than the URL, and for the index itself.
+    /// not beside the file, or on another host than the URL, and for the index itself; its message
+    /// follows the URL.
     fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
-            let finding = url_finding(&lints::URL_RELATIVE, url, "is not an absolute URL");
+            let finding = lints::URL_RELATIVE.finding(None, "is not an absolute URL");
             return Err(finding.into());
         };
         let reason = match self {
@@ -99,7 +102,7 @@ impl SitemapLocation {
                 let text = "is on another host than its index";
                 let help = "an index may only list sitemaps of its own host; crawlgate does not \
                             fetch this one";
-                let finding = url_finding(&lints::URL_OTHER_HOST, url, text);
+                let finding = lints::URL_OTHER_HOST.finding(None, text);
                 return Err(finding.help(help).into());
             }
             SitemapLocation::File(own) => {
@@ -115,24 +118,24 @@ impl SitemapLocation {
                 }
             }
         };
-        Err(url_finding(&lints::SITEMAP_UNREADABLE, url, reason).into())
+        Err(lints::SITEMAP_UNREADABLE.finding(None, reason).into())
     }
 }
 
-/// Reads a sitemap and checks its URLs; of an index, those of at most 100 sitemaps. Returns the
-/// findings of each file that was read.
+/// Reads a sitemap and checks its URLs with `check`; of an index, those of at most 100 sitemaps.
+/// Returns the findings of each file that was read.
 ///
 /// # Errors
 /// The file cannot be opened, or the URL gives none.
 pub fn check_sitemap(
     location: &SitemapLocation,
-    checker: &mut SitemapChecker<'_>,
-) -> io::Result<Vec<FileFindings>> {
+    check: &mut PageCheck<'_>,
+) -> io::Result<Vec<SitemapFindings>> {
     let sitemap = match location.read()? {
         Ok(sitemap) if sitemap.kind == SitemapKind::Index => sitemap,
-        parsed => return Ok(vec![check_pages(location, parsed, checker)]),
+        parsed => return Ok(vec![check_pages(location, parsed, check)]),
     };
-    let mut findings = Diagnostics::default();
+    let mut findings = FindingCollector::default();
     let mut files = Vec::new();
     let mut places = SpanFinder::new(&sitemap.text);
     let mut read = HashSet::new();
@@ -141,11 +144,13 @@ pub fn check_sitemap(
             // `a.xml?1` and `a.xml?2` are one file.
             Ok(child) if read.contains(&child) => continue,
             Ok(_) if read.len() == MAX_CHILDREN => {
-                let message = format!("crawlgate checks only {MAX_CHILDREN} sitemaps of an index");
+                let message = format!(
+                    "is not checked: crawlgate checks only {MAX_CHILDREN} sitemaps of an index"
+                );
                 Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
             }
             Ok(child) => {
-                let checked = check_child(&child, &listed.url, checker);
+                let checked = check_child(&child, check);
                 read.insert(child);
                 checked
             }
@@ -155,11 +160,11 @@ pub fn check_sitemap(
             Ok(checked) => files.push(checked),
             Err(finding) => {
                 let span = Some(places.find(listed.range.clone()));
-                push_limited(&mut findings, Diagnostic { span, ..*finding });
+                findings.add(Diagnostic { span, ..*finding }, &listed.url, true);
             }
         }
     }
-    files.insert(0, file_findings(location, findings));
+    files.insert(0, file_findings(location, findings.finish()));
     Ok(files)
 }
 
@@ -167,17 +172,16 @@ pub fn check_sitemap(
 /// that can be opened.
 fn check_child(
     location: &SitemapLocation,
-    url: &str,
-    checker: &mut SitemapChecker<'_>,
-) -> Result<FileFindings, Box<Diagnostic>> {
+    check: &mut PageCheck<'_>,
+) -> Result<SitemapFindings, Box<Diagnostic>> {
     let reason = match location.read() {
         Err(error) => error.to_string(),
         Ok(Ok(sitemap)) if sitemap.kind == SitemapKind::Index => {
             "an index may not list another index".to_owned()
         }
-        Ok(parsed) => return Ok(check_pages(location, parsed, checker)),
+        Ok(parsed) => return Ok(check_pages(location, parsed, check)),
     };
-    let message = format!("{}: {reason}", shown(url));
+    let message = format!("cannot be checked: {reason}");
     Err(lints::SITEMAP_UNREADABLE.finding(None, message).into())
 }
 
@@ -185,30 +189,30 @@ fn check_child(
 fn check_pages(
     location: &SitemapLocation,
     parsed: Result<Sitemap, UnreadableSitemap>,
-    checker: &mut SitemapChecker<'_>,
-) -> FileFindings {
-    let diagnostics = match parsed {
-        Ok(sitemap) => checker.check(&sitemap),
+    check: &mut PageCheck<'_>,
+) -> SitemapFindings {
+    let findings = match parsed {
+        Ok(sitemap) => check(&sitemap),
         Err(UnreadableSitemap { error, span }) => {
             let message = format!(
                 "search engines cannot read this sitemap: {}",
                 truncate(&error.to_string(), MAX_REASON_BYTES)
             );
-            Diagnostics {
-                items: vec![lints::SITEMAP_UNREADABLE.finding(span, message)],
-            }
+            vec![SitemapFinding {
+                diagnostic: lints::SITEMAP_UNREADABLE.finding(span, message),
+                urls: Vec::new(),
+            }]
         }
     };
-    file_findings(location, diagnostics)
+    file_findings(location, findings)
 }
 
-/// The findings of a file. Its text is not kept: it may have 50 MB, and findings name their URLs.
-fn file_findings(location: &SitemapLocation, diagnostics: Diagnostics) -> FileFindings {
-    FileFindings {
+fn file_findings(location: &SitemapLocation, findings: Vec<SitemapFinding>) -> SitemapFindings {
+    SitemapFindings {
         source: SourceFile {
             name: location.name().into(),
             text: "".into(),
         },
-        diagnostics,
+        findings,
     }
 }

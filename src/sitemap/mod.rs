@@ -6,12 +6,15 @@
 
 mod checker;
 mod fetch;
+mod findings;
 mod lints;
 mod location;
 mod parse;
 
 pub use checker::SitemapChecker;
+pub use fetch::FetchLimits;
+pub use findings::{AffectedUrl, SitemapFindings};
 pub use lints::LINTS;
-pub use location::{SitemapLocation, check_sitemap};
+pub use location::{PageCheck, SitemapLocation, check_sitemap};
 #[cfg(any(test, feature = "internals"))]
 pub use parse::Sitemap;

@@ -55,7 +55,9 @@ pub struct Sitemap {
 #[derive(Debug, thiserror::Error)]
 pub enum SitemapError {
     #[error("it cannot be read: {0}")]
-    Read(#[from] io::Error),
+    Read(io::Error),
+    #[error("it has more than {} MiB; split it", MAX_BYTES >> 20)]
+    TooLarge,
     #[error("it lists more than 50,000 URLs; split it")]
     TooManyUrls,
     #[error("it is UTF-16: a sitemap must be UTF-8")]
@@ -99,6 +101,15 @@ impl UnreadableSitemap {
     }
 }
 
+impl From<io::Error> for SitemapError {
+    fn from(error: io::Error) -> SitemapError {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => SitemapError::TooLarge,
+            _ => SitemapError::Read(error),
+        }
+    }
+}
+
 impl From<SitemapError> for UnreadableSitemap {
     fn from(error: SitemapError) -> UnreadableSitemap {
         UnreadableSitemap { error, span: None }
@@ -111,7 +122,7 @@ impl Sitemap {
     /// # Errors
     /// It is no sitemap, or beyond the limits of the protocol.
     pub fn parse(file: impl Read) -> Result<Sitemap, UnreadableSitemap> {
-        let text = decode_text(read_unpacked(file).map_err(SitemapError::Read)?)?;
+        let text = decode_text(read_unpacked(file).map_err(SitemapError::from)?)?;
         let (kind, urls) = if text.trim_start().starts_with('<') {
             read_xml(&text)?
         } else {
@@ -364,7 +375,7 @@ mod tests {
         assert_eq!(read.urls.len(), 1);
         assert!(matches!(
             error(&packed(&vec![b' '; MAX_BYTES as usize + 1])),
-            SitemapError::Read(error) if error.kind() == io::ErrorKind::FileTooLarge
+            SitemapError::TooLarge
         ));
         assert!(matches!(
             error(&packed(b"<urlset>")[..12]),

@@ -142,11 +142,15 @@ impl Diagnostic {
             .id(self.id);
         let mut group = match self.span {
             // The text is not kept.
-            Some(span) if span.end > text.len() => title.element(
-                annotate_snippets::Origin::path(&name)
+            Some(span) if span.end > text.len() => {
+                let place = annotate_snippets::Origin::path(&name)
                     .line(usize::try_from(span.line).unwrap_or(usize::MAX))
-                    .char_column(usize::try_from(span.column).unwrap_or(usize::MAX)),
-            ),
+                    .char_column(usize::try_from(span.column).unwrap_or(usize::MAX));
+                let label = self.label.as_deref().map(without_controls);
+                title
+                    .element(place)
+                    .elements(label.map(|label| Level::NOTE.message(label)))
+            }
             Some(span) => {
                 let label = self
                     .label

@@ -17,15 +17,12 @@ pub fn print_annotations(
     notes: bool,
 ) -> io::Result<()> {
     let repository = Repository::from_environment();
-    for (source, finding) in checked.findings(notes) {
-        writeln!(out, "{}", workflow_command(source, finding, &repository))?;
+    for found in checked.findings(notes) {
+        let command = workflow_command(found.source, found.finding, &repository);
+        writeln!(out, "{command}")?;
     }
     for problem in &checked.certificates {
-        let command = if problem.id.is_error() {
-            "error"
-        } else {
-            "warning"
-        };
+        let command = problem.id.severity().name();
         writeln!(
             out,
             "::{command} title=crawlgate certificate::{}",

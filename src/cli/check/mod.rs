@@ -5,7 +5,7 @@
 mod github;
 mod json;
 mod sarif;
-mod sitemaps;
+pub mod sitemaps;
 mod text;
 
 use super::origin_copy::{OriginCopies, OriginFlags};
@@ -20,6 +20,7 @@ use crate::policy::model::EnforcementMode;
 use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
 use crate::robots::RobotsFile;
 use crate::settings::Settings;
+use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
@@ -50,7 +51,7 @@ pub struct Arguments {
     /// Fail on warnings too
     #[arg(long)]
     deny_warnings: bool,
-    /// Show notes too; nothing needs to be done about them
+    /// Show notes too; they need no action
     #[arg(long)]
     notes: bool,
     /// Print only findings
@@ -88,7 +89,7 @@ enum CheckFormat {
 /// The files that were read, with their findings.
 struct CheckResults {
     found: Vec<FileFindings>,
-    sitemaps: Vec<FileFindings>,
+    sitemaps: Vec<SitemapFindings>,
     loaded: Vec<LoadedPolicy>,
     settings: Option<FileFindings>,
     certificates: Vec<CertificateProblem>,
@@ -200,15 +201,11 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
         origins,
         counts: FindingCounts::default(),
     };
-    checked.counts = FindingCounts::from_findings(
-        checked
-            .checked_files()
-            .flat_map(|file| &file.diagnostics.items),
-    );
+    checked.counts = FindingCounts::from_findings(checked.findings(true));
     let unusable = checked
         .certificates
         .iter()
-        .filter(|problem| problem.id.is_error())
+        .filter(|problem| problem.id.severity() == Severity::Error)
         .count();
     checked.counts.errors += unusable;
     checked.counts.warnings += checked.certificates.len() - unusable;
@@ -227,22 +224,48 @@ fn default_policies(config: Option<&Path>, settings: Option<&Settings>) -> Optio
 
 impl CheckResults {
     /// The findings with their files; notes only with `notes`.
-    fn findings(&self, notes: bool) -> impl Iterator<Item = (&SourceFile, &Diagnostic)> {
-        let all = self.checked_files().flat_map(|file| {
-            let findings = file.diagnostics.items.iter();
-            findings.map(move |finding| (&file.source, finding))
-        });
-        all.filter(move |(_, finding)| notes || finding.severity != Severity::Note)
-    }
-
-    /// All files that were read, with their findings.
-    fn checked_files(&self) -> impl Iterator<Item = &FileFindings> {
+    fn findings(&self, notes: bool) -> impl Iterator<Item = CheckedFinding<'_>> {
         let policies = self.loaded.iter().map(|policy| &policy.file);
-        self.settings
-            .iter()
-            .chain(&self.found)
-            .chain(policies)
-            .chain(&self.sitemaps)
+        let files = self.settings.iter().chain(&self.found).chain(policies);
+        let of_files = files.flat_map(|file| {
+            let findings = file.diagnostics.items.iter();
+            findings.map(|finding| CheckedFinding::new(&file.source, finding, &[]))
+        });
+        let of_sitemaps = self.sitemaps.iter().flat_map(|sitemap| {
+            let findings = sitemap.findings.iter();
+            findings
+                .map(|found| CheckedFinding::new(&sitemap.source, &found.diagnostic, &found.urls))
+        });
+        let all = of_files.chain(of_sitemaps);
+        all.filter(move |found| notes || found.finding.severity != Severity::Note)
+    }
+}
+
+/// A finding with its file.
+#[derive(Serialize)]
+struct CheckedFinding<'a> {
+    file: &'a str,
+    #[serde(skip)]
+    source: &'a SourceFile,
+    #[serde(flatten)]
+    finding: &'a Diagnostic,
+    /// The URLs of a sitemap that it is about.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    urls: &'a [AffectedUrl],
+}
+
+impl<'a> CheckedFinding<'a> {
+    fn new(
+        source: &'a SourceFile,
+        finding: &'a Diagnostic,
+        urls: &'a [AffectedUrl],
+    ) -> CheckedFinding<'a> {
+        CheckedFinding {
+            file: &source.name,
+            source,
+            finding,
+            urls,
+        }
     }
 }
 
@@ -350,7 +373,7 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(now());
             problems.extend(
-                certificates.uncovered_host_problems(
+                certificates.uncovered_hosts_problem(
                     settings.origins.iter().flat_map(|origin| &origin.hosts),
                 ),
             );
@@ -370,7 +393,7 @@ pub fn is_robots_txt(path: &Path) -> bool {
     text == "-" || strip_http_scheme(&text).is_some() || is_text && !path.is_dir()
 }
 
-/// Findings by severity, including those that are not listed.
+/// Findings by severity, including those that are not listed. Each URL of a sitemap counts.
 #[derive(Default)]
 struct FindingCounts {
     errors: usize,
@@ -379,10 +402,10 @@ struct FindingCounts {
 }
 
 impl FindingCounts {
-    fn from_findings<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> FindingCounts {
+    fn from_findings<'a>(findings: impl Iterator<Item = CheckedFinding<'a>>) -> FindingCounts {
         let mut counts = FindingCounts::default();
-        for finding in findings {
-            let number = 1 + finding.more;
+        for CheckedFinding { finding, urls, .. } in findings {
+            let number = urls.len().max(1) + finding.more;
             match finding.severity {
                 Severity::Error => counts.errors += number,
                 Severity::Warning => counts.warnings += number,

@@ -4,7 +4,7 @@
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
 use crate::policy::lint::Lint;
-use crate::yaml::{Diagnostic, Severity, SourceFile};
+use crate::yaml::{Diagnostic, SourceFile, SourceSpan};
 use crate::{policy, sitemap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -27,24 +27,20 @@ pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
     let repository = Repository::from_environment();
     let mut rules: BTreeMap<&str, Value> = BTreeMap::new();
     let mut results = Vec::new();
-    for (source, finding) in checked.findings(notes) {
-        rules.entry(finding.id).or_insert_with(|| rule(finding.id));
-        results.push(result(source, finding, &repository));
+    for found in checked.findings(notes) {
+        let id = found.finding.id;
+        rules.entry(id).or_insert_with(|| rule(id));
+        results.push(result(found.source, found.finding, &repository));
     }
     for problem in &checked.certificates {
         rules
             .entry("certificate")
             .or_insert_with(|| rule("certificate"));
-        let severity = if problem.id.is_error() {
-            Severity::Error
-        } else {
-            Severity::Warning
-        };
         let settings = checked.settings.iter();
         let locations = settings.map(|file| location(&file.source, None, &repository));
         results.push(json!({
             "ruleId": "certificate",
-            "level": severity.name(),
+            "level": problem.id.severity().name(),
             "message": { "text": problem.message },
             "locations": locations.collect::<Vec<Value>>(),
         }));
@@ -95,12 +91,12 @@ fn result(source: &SourceFile, finding: &Diagnostic, repository: &Repository) ->
         "ruleId": finding.id,
         "level": finding.severity.name(),
         "message": { "text": text },
-        "locations": [location(source, Some(finding), repository)],
+        "locations": [location(source, finding.span, repository)],
     })
 }
 
-/// The place of a finding in its file; the file alone without one.
-fn location(source: &SourceFile, finding: Option<&Diagnostic>, repository: &Repository) -> Value {
+/// A place in a file; the file alone without a span.
+fn location(source: &SourceFile, span: Option<SourceSpan>, repository: &Repository) -> Value {
     let name = repository.relative_name(&source.name);
     let uri = if name.contains("://") {
         name
@@ -108,7 +104,7 @@ fn location(source: &SourceFile, finding: Option<&Diagnostic>, repository: &Repo
         utf8_percent_encode(&name, &NOT_IN_A_PATH).to_string()
     };
     let mut place = json!({ "artifactLocation": { "uri": uri } });
-    if let Some(span) = finding.and_then(|finding| finding.span) {
+    if let Some(span) = span {
         place["region"] = json!({
             "startLine": span.line.max(1),
             "startColumn": span.column.max(1),

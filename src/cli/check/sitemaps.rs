@@ -1,19 +1,18 @@
 //! The flags `--sitemap` and `--fetch` of the command `check`. `--sitemap` names a sitemap whose
 //! URLs are checked against the policies and the robots.txt file on the same command line.
-//! `--fetch` also requests each of these URLs.
+//! `--fetch` also requests each of these URLs, within `--fetch-time`.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
 use crate::cli::policies::LoadedPolicy;
 use crate::cli::tester;
 use crate::cli::{Failure, Result, now};
 use crate::crawlers::Registry;
-use crate::policy::lint::FileFindings;
 use crate::policy::{SiteEntry, Snapshot};
-use crate::sitemap::{SitemapChecker, SitemapLocation, check_sitemap};
+use crate::sitemap::{
+    FetchLimits, PageCheck, SitemapChecker, SitemapFindings, SitemapLocation, check_sitemap,
+};
+use crate::yaml::parse_duration;
 use std::time::{Duration, Instant};
-
-/// How long URLs may be fetched, for all sitemaps together.
-const FETCH_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// The sitemaps to check.
 #[derive(Default, clap::Args)]
@@ -24,6 +23,12 @@ pub struct SitemapFlags {
     /// Request each URL of the sitemaps, and report redirects, errors, missing and noindex pages
     #[arg(long, requires = "sitemaps")]
     fetch: bool,
+    /// How long --fetch may take, for all sitemaps together
+    #[arg(long, value_name = "DURATION", default_value = "15m", requires = "fetch", value_parser = parse_duration)]
+    fetch_time: Duration,
+    /// How many URLs --fetch requests at a time (1 to 32)
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, requires = "fetch", value_parser = clap::value_parser!(u8).range(1..=32))]
+    connections: u8,
 }
 
 impl SitemapFlags {
@@ -33,7 +38,7 @@ impl SitemapFlags {
         &self,
         loaded: &[LoadedPolicy],
         robots_files: Vec<DatedRobotsTxt>,
-    ) -> Result<Vec<FileFindings>> {
+    ) -> Result<Vec<SitemapFindings>> {
         if self.sitemaps.is_empty() {
             return Ok(Vec::new());
         }
@@ -59,27 +64,34 @@ impl SitemapFlags {
             }
         }
         let snapshot = rules_in_force(loaded, robots_files)?;
-        let fetch_until = self.fetch.then(|| Instant::now() + FETCH_TIME);
-        let mut checker = SitemapChecker::new(&snapshot, now(), only_host, fetch_until);
+        let fetch = self.fetch.then(|| FetchLimits {
+            until: Instant::now() + self.fetch_time,
+            connections: self.connections,
+        });
+        let mut checker = SitemapChecker::new(&snapshot, now(), only_host, fetch);
         let mut checked = Vec::new();
         for written in &self.sitemaps {
-            let location = SitemapLocation::new(written);
-            if let SitemapLocation::File(path) = &location {
-                if path.is_dir() {
-                    fail!(
-                        Usage,
-                        "--sitemap: {written} is a directory; give a sitemap in it"
-                    );
-                }
-                tester::check_no_link_out(path)?;
-            }
-            let files = check_sitemap(&location, &mut checker).map_err(|error| {
-                Failure::Runtime(format!("cannot read {}: {error}", location.name()))
-            })?;
-            checked.extend(files);
+            checked.extend(read_sitemap(written, &mut |pages| checker.check(pages))?);
         }
         Ok(checked)
     }
+}
+
+/// Reads a sitemap, or those of an index, and returns the findings of `check`. Fails if it cannot be
+/// opened.
+pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<SitemapFindings>> {
+    let location = SitemapLocation::new(written);
+    if let SitemapLocation::File(path) = &location {
+        if path.is_dir() {
+            fail!(
+                Usage,
+                "--sitemap: {written} is a directory; give a sitemap in it"
+            );
+        }
+        tester::check_no_link_out(path)?;
+    }
+    check_sitemap(&location, check)
+        .map_err(|error| Failure::Runtime(format!("cannot read {}: {error}", location.name())))
 }
 
 /// The sites of the policies without their pauses. A robots.txt is for every other host.

@@ -25,16 +25,13 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
 /// Prints only the findings.
 pub fn print_findings(out: &mut impl Write, checked: &CheckResults, notes: bool) -> io::Result<()> {
     for problem in &checked.certificates {
-        let severity = if problem.id.is_error() {
-            "error"
-        } else {
-            "warning"
-        };
+        let severity = problem.id.severity().name();
         writeln!(out, "{severity}: {}\n", problem.message)?;
     }
     let colour = crate::cli::supports_colour(&io::stdout());
-    checked.findings(notes).try_for_each(|(source, finding)| {
-        writeln!(out, "{}\n", finding.render(source, colour).trim_end())
+    checked.findings(notes).try_for_each(|found| {
+        let text = found.finding.render(found.source, colour);
+        writeln!(out, "{}\n", text.trim_end())
     })
 }
 

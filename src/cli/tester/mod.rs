@@ -4,6 +4,7 @@
 mod tested_agent;
 mod url_verdict;
 
+use super::url_list::for_each_url;
 use super::{Failure, Result, file_failure, findings_failure_unless, print_result};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
@@ -15,8 +16,9 @@ use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
 use crate::sites::policy_directory::{UnreadableReason, is_link_outside};
 use crate::yaml::{nearest_word, strip_http_scheme};
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tested_agent::TestedAgent;
 use url_verdict::UrlVerdict;
 
@@ -27,14 +29,19 @@ Examples:
   crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
   crawlgate tester robots.txt --agent Googlebot-Image --literal /images/
   crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
+  crawlgate tester robots.txt --agent Googlebot --urls urls.txt --json
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file cannot be read.")]
 pub struct Arguments {
     /// A file, the http(s) URL of a file or site, or - for standard input
     file: String,
     /// URLs, or paths with their query
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required_unless_present = "list")]
     urls: Vec<String>,
+    /// Test the URLs or paths in this file too, one a line (- for standard input), or those of a
+    /// sitemap
+    #[arg(long = "urls", value_name = "FILE|URL")]
+    list: Option<PathBuf>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
     #[arg(long = "agent", value_name = "TOKEN|UA", required = true)]
     agents: Vec<String>,
@@ -50,6 +57,22 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// The URLs and paths to test.
+    fn read_urls(&self) -> Result<Vec<String>> {
+        self.urls.iter().try_for_each(|url| check_url(url))?;
+        let mut urls = self.urls.clone();
+        if let Some(list) = &self.list {
+            if list.as_os_str() == "-" && self.file == "-" {
+                fail!(
+                    Usage,
+                    "the robots.txt and --urls cannot both be standard input"
+                );
+            }
+            for_each_url(list, |url| urls.push(url.to_owned()))?;
+        }
+        Ok(urls)
+    }
+
     /// The dialect for a crawler: that of the flag, else that of the registry, else the default.
     fn dialect_for(&self, tested_agent: &TestedAgent<'_>) -> Dialect {
         let own = tested_agent.crawler.map(|crawler| crawler.reading);
@@ -71,19 +94,20 @@ pub fn run(arguments: &Arguments) -> Result {
             "\"{agent}\" is not the name of a crawler; give one like Googlebot"
         );
     }
-    arguments.urls.iter().try_for_each(|url| check_url(url))?;
+    let urls = arguments.read_urls()?;
     let registry = Registry::builtin();
-    warn_of_other_hosts(source, &arguments.urls);
+    warn_of_other_hosts(source, &urls);
     let (name, file) = match fetch_source(source)? {
         RobotsFetchOutcome::File { bytes, location } => {
             let file = RobotsFile::parse(bytes);
             warn_unless_robots_txt(&location, &file);
             (location, file)
         }
-        none => {
-            let markers = SiteMarkers::default();
-            let tested_agent = parse_agents(arguments, registry, &markers)?;
-            return print_status_verdicts(arguments, &tested_agent, source, &none);
+        RobotsFetchOutcome::Unavailable(status) => {
+            return print_status_verdicts(arguments, &urls, status, true);
+        }
+        RobotsFetchOutcome::Unreachable(status) => {
+            return print_status_verdicts(arguments, &urls, status, false);
         }
     };
     let named = ParsedRobotsVersion::parse(file.bytes().clone(), registry).tokens;
@@ -95,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let mut answers = Vec::new();
     for tested_agent in &tested_agent {
         let dialect = arguments.dialect_for(tested_agent);
-        for url in &arguments.urls {
+        for url in &urls {
             answers.push(UrlVerdict::from_file(
                 &file,
                 &readings,
@@ -173,11 +197,9 @@ fn check_url(url: &str) -> Result {
 /// apply (RFC 9309 section 2.3).
 fn warn_of_other_hosts(source: &str, urls: &[String]) {
     let Some(own) = url_host(source) else { return };
-    for other in urls
-        .iter()
-        .filter_map(|url| url_host(url))
-        .filter(|other| *other != own)
-    {
+    let mut others: BTreeSet<String> = urls.iter().filter_map(|url| url_host(url)).collect();
+    others.remove(&own);
+    for other in others {
         print_message!(
             "warning: this robots.txt is for {own}, not for {other}; the answer is for the same path on {own}. Test with the \
              robots.txt of {other}"
@@ -185,25 +207,20 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
     }
 }
 
-/// Prints the verdicts if `source` gave a status and no file: everything is allowed for
-/// `Unavailable` and for visitors, and denied for `Unreachable`. Fails if a URL is denied. Does
-/// nothing if there is a file.
+/// Prints the verdicts if `source` gave a status and no file. Without `allowed`, everything is denied
+/// except for visitors. Fails if a URL is denied.
 fn print_status_verdicts(
     arguments: &Arguments,
-    tested_agent: &[TestedAgent<'_>],
-    source: &str,
-    fetched: &RobotsFetchOutcome,
+    urls: &[String],
+    status: u16,
+    allowed: bool,
 ) -> Result {
-    let (RobotsFetchOutcome::Unavailable(status) | RobotsFetchOutcome::Unreachable(status)) =
-        fetched
-    else {
-        return Ok(());
-    };
-    let allowed = matches!(fetched, RobotsFetchOutcome::Unavailable(_));
+    let markers = SiteMarkers::default();
+    let tested_agents = parse_agents(arguments, Registry::builtin(), &markers)?;
     let mut answers = Vec::new();
-    for tested_agent in tested_agent {
+    for tested_agent in &tested_agents {
         let dialect = arguments.dialect_for(tested_agent);
-        for url in &arguments.urls {
+        for url in urls {
             answers.push(UrlVerdict::from_status(tested_agent, url, dialect, allowed));
         }
     }
@@ -213,16 +230,14 @@ fn print_status_verdicts(
         "crawlers take that for a closed site, so everything is denied"
     };
     // By the RFC, 429 means that there are no rules.
-    let by = if *status == 429 {
+    let by = if status == 429 {
         "Google, How Google interprets the robots.txt specification"
     } else {
         "RFC 9309 section 2.3.1"
     };
+    let source = &arguments.file;
     let mut text = format!("{source} answered {status}; {meaning} ({by}).");
-    for person in tested_agent
-        .iter()
-        .filter(|tested_agent| tested_agent.is_person)
-    {
+    for person in tested_agents.iter().filter(|agent| agent.is_person) {
         text += &format!(
             "\n\"{}\" is a visitor's: rules are not for visitors.",
             person.written

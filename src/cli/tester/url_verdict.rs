@@ -4,6 +4,7 @@
 
 use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
+use crate::printable::{clip, join, printable};
 use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, escape_url};
 use askama::Template;
 use serde::Serialize;
@@ -169,7 +170,7 @@ impl VerdictText<'_> {
     /// The User-agent lines of the group, with the name of the file.
     fn group_places(&self) -> String {
         let lines = self.verdict.group_lines.iter();
-        crate::printable::join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
+        join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
     }
 
     /// The line with its neighbours, and the User-agent line of its group.
@@ -230,14 +231,5 @@ fn printable_line(file: &RobotsFile, line: &crate::robots::RobotsLine) -> String
 
 /// The beginning of a text, without control characters.
 fn printable_excerpt(text: &str) -> String {
-    let mut out: String = crate::printable::printable(
-        text.chars()
-            .take(MAX_SHOWN_CHARS)
-            .collect::<String>()
-            .as_bytes(),
-    );
-    if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
-        out.push_str("...");
-    }
-    out
+    clip(&printable(text.as_bytes()), MAX_SHOWN_CHARS)
 }

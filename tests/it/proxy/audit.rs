@@ -111,6 +111,17 @@ fn challenges_in_a_log_are_no_crawlers_requests() {
 }
 
 #[test]
+fn webhooks_in_a_log_count_as_a_tool() {
+    let hook = "Shop-Hooks/1.0 (+https://pay.example/webhooks)";
+    let get = line("22/Nov/2026:10:00:00 +0000", "/cart/", hook);
+    let lines = [get.replace("GET", "POST"), get.replace("GET", "PUT"), get];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(numbers(&report, "tool")[0], 2);
+    assert_eq!(numbers(&report, "other")[0], 1);
+}
+
+#[test]
 fn audit_counts_only_requests_from_since_to_until() {
     let times = [
         "31/Oct/2026:23:59:59 +0000",
@@ -857,7 +868,7 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
         ["requests", "against_rules", "pretended"].map(|name| report["totals"][name].clone());
     assert_eq!(totals, [39, 9, 941].map(Value::from));
     let day = ["against_rules", "pretended"].map(|name| report["periods"][0][name].clone());
-    assert_eq!(day, [9, 662].map(Value::from));
+    assert_eq!(day, [9, 941].map(Value::from));
 
     case.json(&[&arguments[..], &["--html", "out.html"]].concat());
     let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
@@ -1536,6 +1547,14 @@ fn traffic_of_a_log_is_counted_exactly() {
         .filter_map(|cell| cell.parse().ok())
         .collect();
     assert_eq!(numbers[..7], truth.agents["GPTBot"]);
+    let mut lines = csv.split("\r\n");
+    let of_section = lines.find(|line| line.contains(",section,"));
+    let cells: Vec<&str> = of_section.expect("a section").split(',').collect();
+    let section = &crawler(&report, cells[0])["sections"][0];
+    assert_eq!(
+        (json!(cells[cells.len() - 13]), cells[cells.len() - 12]),
+        (section["name"].clone(), &*section["count"].to_string())
+    );
 }
 
 /// The names and the numbers of a list of the most frequent ones.
@@ -1619,22 +1638,139 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
     }
 }
 
+/// What a crawler requested of the sitemaps: URLs requested and never requested, requests, and
+/// those for other URLs.
+fn sitemap_numbers(report: &Value, id: &str) -> [u64; 4] {
+    const NUMBERS: [&str; 4] = [
+        "requested",
+        "never_requested",
+        "requests",
+        "requests_outside",
+    ];
+    let sitemap = &crawler(report, id)["sitemap"];
+    NUMBERS.map(|name| sitemap[name].as_u64().expect("a number"))
+}
+
 #[test]
-fn status_of_too_many_paths_has_their_sections() {
+fn urls_of_sitemaps_are_compared_with_requests() {
+    let requests = |agent: &str, targets: &[&str]| -> String {
+        let lines = targets.iter();
+        let lines = lines.map(|target| line("22/Nov/2026:10:00:00 +0000", target, agent));
+        lines.collect()
+    };
+    const GOOGLEBOT: &str =
+        "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+    let log = [
+        // Twice the same URL, one in another spelling, three other URLs, and parts of pages.
+        requests(GOOGLEBOT, &["/", "/", "/shop/%c3%a4", "/shop/a?sort=price"]),
+        requests(
+            GOOGLEBOT,
+            &["/old", "/old", "/style.css", "/a.png", "/robots.txt"],
+        ),
+        requests(BINGBOT, &["/shop/b", "/logo.png"]),
+        requests(GPTBOT, &["/shop/a"]),
+    ];
+    let pages = "<urlset><url><loc>https://www.shop.example</loc></url>\
+        <url><loc>https://shop.example/shop/ä</loc></url>\
+        <url><loc>https://shop.example/shop/%C3%A4</loc></url>\
+        <url><loc>https://shop.example/shop/a</loc></url></urlset>";
+    let index = "<sitemapindex><sitemap><loc>https://shop.example/pages.xml</loc></sitemap>\
+        <sitemap><loc>https://shop.example/gone.xml</loc></sitemap></sitemapindex>";
+    let list = "https://shop.example/shop/b\nhttps://shop.example/logo.png\n/relative\n";
+    let case = Case::new(&[
+        ("access.log", log.concat().as_bytes()),
+        ("pages.xml", pages.as_bytes()),
+        ("index.xml", index.as_bytes()),
+        ("more.txt", list.as_bytes()),
+    ]);
+    let arguments = ["--robots", "robots.txt", "access.log"];
+    let sitemaps = ["--sitemap", "index.xml", "--sitemap", "more.txt"];
+    let all = [&arguments[..], &sitemaps].concat();
+    let report = case.json(&all);
+    assert_eq!(report["sitemap"]["urls"], 5);
+    assert_eq!(report["sitemap"]["names"], json!(["index.xml", "more.txt"]));
+    let unread = report["sitemap"]["unread"].as_array().expect("a list");
+    assert_eq!(unread.len(), 1, "{unread:?}");
+    assert_eq!(sitemap_numbers(&report, "googlebot"), [2, 3, 6, 3]);
+    let missed = &crawler(&report, "googlebot")["sitemap"];
+    assert_eq!(top(&missed["sections"]), [("/shop/", 2), ("/", 1)]);
+    assert_eq!(missed["examples"][0], "https://shop.example/shop/a");
+    // An image that a sitemap lists counts.
+    assert_eq!(sitemap_numbers(&report, "bingbot"), [2, 3, 2, 0]);
+    assert_eq!(crawler(&report, "gptbot")["sitemap"], Value::Null);
+    let of_one = case.json(&[&all[..], &["--crawler", "gptbot"]].concat());
+    assert_eq!(sitemap_numbers(&of_one, "gptbot"), [1, 4, 1, 0]);
+
+    case.json(&[&all[..], &["--html", "out.html"]].concat());
+    let page = fs::read_to_string(case.path("out.html")).expect("the page");
+    let text = case.run(&all).stdout;
+    let markdown = case.run(&[&all[..], &["--markdown"]].concat()).stdout;
+    for shown in [page.into_bytes(), text, markdown] {
+        let shown = String::from_utf8_lossy(&shown);
+        for part in ["2 of 5 ", "50 % of 6", "/shop/ 2 (67 %)", "gone.xml"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+    // One that is missing, and one without URLs.
+    for sitemap in ["missing.xml", "robots.txt"] {
+        let output = case.run(&[&arguments[..], &["--sitemap", sitemap]].concat());
+        assert_eq!(output.status.code(), Some(3), "{sitemap}");
+    }
+}
+
+#[test]
+fn sitemap_of_other_hosts_than_the_log_is_named() {
+    let line = line("22/Nov/2026:10:00:00 +0000", "/", BINGBOT);
+    let log = format!("blog.example {line}www.shop.example:443 {line}");
+    let list = "https://shop.example/\nhttps://shop2.example/\n";
+    let case = Case::new(&[
+        ("access.log", log.as_bytes()),
+        ("shop.txt", b"https://shop.example/\n"),
+        ("shops.txt", list.as_bytes()),
+    ]);
+    for (sitemap, others, numbers) in [
+        ("shop.txt", json!([]), [1, 0, 2, 1]),
+        ("shops.txt", json!(["shop2.example"]), [1, 1, 2, 1]),
+    ] {
+        let arguments = ["--robots", "robots.txt", "access.log", "--sitemap", sitemap];
+        let report = case.json(&arguments);
+        assert_eq!(report["sitemap"]["other_hosts"], others);
+        assert_eq!(sitemap_numbers(&report, "bingbot"), numbers);
+    }
+}
+
+#[test]
+fn all_paths_of_a_status_are_counted_exactly() {
+    // Each once, and a few of them again, in many chunks for all threads.
+    let numbers = (0..20_000).chain((0..20_000).step_by(5_000));
     let mut log = String::new();
-    for number in 0..2_000 {
-        let line = line(
-            "22/Nov/2026:10:00:00 +0000",
-            &format!("/old/{number}"),
-            BINGBOT,
-        );
+    for number in numbers {
+        let target = format!("/old/{number:05}{}", "x".repeat(100));
+        let line = line("22/Nov/2026:10:00:00 +0000", &target, BINGBOT);
         log += &line.replace(" 200 ", " 404 ");
     }
     let case = Case::new(&[("access.log", log.as_bytes())]);
-    let output = case.run(&["--robots", "robots.txt", "access.log"]);
+    let arguments = ["--robots", "robots.txt", "access.log"];
+    let report = case.json(&[&arguments[..], &["--top", "1000000"]].concat());
+    let paths = top(&crawler(&report, "bingbot")["statuses"][0]["paths"]);
+    assert_eq!(paths.len(), 20_000);
+    let mut sorted = paths.clone();
+    sorted.sort_by_key(|(path, count)| (Reverse(*count), *path));
+    assert_eq!(paths, sorted);
+    let counts: Vec<u64> = paths.iter().map(|(_, count)| *count).collect();
+    assert_eq!(counts[..5], [2, 2, 2, 2, 1]);
+    assert_eq!(counts.iter().sum::<u64>(), 20_004);
+    let output = case.run(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
-    let shown = "404 in 2,000 requests, by section: /old/ 2,000 (100 %)\n";
-    assert!(text.contains(shown), "{text}");
+    for shown in [
+        "404 in 20,004 requests: /old/00000",
+        "404 by section: /old/ 20,004 (100 %)\n",
+    ] {
+        assert!(text.contains(shown), "{shown} in {text}");
+    }
+    let csv = case.run(&[&arguments[..], &["--csv", "--top", "1000000"]].concat());
+    let csv = String::from_utf8_lossy(&csv.stdout);
+    assert_eq!(csv.matches(",status_path,").count(), 20_000);
 }
 
 #[test]

@@ -314,6 +314,31 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
 }
 
 #[test]
+fn diff_compares_on_the_urls_of_a_sitemap() {
+    let sitemap = "\u{feff} <urlset><url><loc>https://shop.example/cart/1</loc></url>\
+        <url><loc>https://shop.example/about</loc></url></urlset>";
+    let index =
+        "<sitemapindex><sitemap><loc>https://shop.example/NAME.xml</loc></sitemap></sitemapindex>";
+    let case = Case::new(&[
+        ("open.txt", "User-agent: *\nDisallow:\n"),
+        ("closed.txt", "User-agent: *\nDisallow: /cart/\n"),
+        ("pages.xml", sitemap),
+        ("index.xml", &index.replace("NAME", "pages")),
+        ("broken.xml", &index.replace("NAME", "missing")),
+    ]);
+    for urls in ["pages.xml", "index.xml"] {
+        let (code, difference) = case.json(&["open.txt", "closed.txt", "--urls", urls]);
+        let change = &list(&difference["sites"][0], "access")[0];
+        assert_eq!((code, &difference["compared"]), (Some(1), &json!(2)));
+        assert_eq!(change["url"], "/cart/1");
+    }
+    let output = case.run(&["open.txt", "closed.txt", "--urls", "broken.xml"]);
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("missing.xml"), "{error}");
+}
+
+#[test]
 fn diff_on_log_says_that_openings_are_not_in_it() {
     let line = |target: &str| {
         format!(
@@ -344,6 +369,104 @@ fn diff_on_log_says_that_openings_are_not_in_it() {
     let output = case.run(&["closed.txt", "closed.txt"]);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(!shown.contains(hint), "{shown}");
+}
+
+/// Robots.txt files that close `/search` and open `/cart/`, and a log with the requests of twelve
+/// crawlers.
+fn case_of_many_crawlers() -> Case {
+    let line = |target: &str, agent: &str| {
+        format!(
+            "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n"
+        )
+    };
+    let mut log = String::new();
+    for target in ["/search?q=1", "/search?q=2", "/search/a", "/cart/1", "/"] {
+        log += &line(target, "GPTBot/1.2");
+    }
+    log += &line("/", "Applebot/0.1");
+    for agent in [
+        "Googlebot",
+        "bingbot",
+        "ClaudeBot",
+        "CCBot",
+        "Amazonbot",
+        "PerplexityBot",
+        "AhrefsBot",
+        "SemrushBot",
+        "Bytespider",
+        "YandexBot",
+    ] {
+        log += &line("/search", &format!("{agent}/1.0"));
+    }
+    Case::new(&[
+        ("old.txt", "User-agent: *\nDisallow: /cart/\n"),
+        ("new.txt", "User-agent: *\nDisallow: /search\n"),
+        ("access.log", &log),
+    ])
+}
+
+#[test]
+fn log_counts_requests_and_paths_by_crawler() {
+    let case = case_of_many_crawlers();
+    let arguments = ["old.txt", "new.txt", "--log", "access.log"];
+    let (_, difference) = case.json(&arguments);
+    let by_crawler = list(&difference["sites"][0], "by_crawler");
+    assert_eq!(by_crawler.len(), 11, "Applebot's request does not change");
+    assert_eq!(
+        by_crawler[0],
+        json!({
+            "crawler": "gptbot",
+            "requests": 5,
+            "changes": {
+                "loses": { "requests": 3, "paths": 2 },
+                "gains": { "requests": 1, "paths": 1 },
+            },
+        })
+    );
+    let names = |shown: &str, cell: &str| shown.matches(cell).count();
+    let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
+    let words = "loses access in 3 (2 paths), gains access in 1 (1 path)";
+    assert!(
+        text.contains(&format!("gptbot, 5 requests: {words}\n")),
+        "{text}"
+    );
+    assert_eq!(names(&text, " access in 1 (1 path)\n"), 10, "{text}");
+    let markdown = [&arguments[..], &["--format", "markdown"]].concat();
+    let markdown = String::from_utf8(case.run(&markdown).stdout).expect("text");
+    assert!(
+        markdown.contains(&format!("| gptbot | 5 | {words} |\n")),
+        "{markdown}"
+    );
+    assert_eq!(
+        names(&markdown, " access in 1 (1 path) |\n"),
+        10,
+        "{markdown}"
+    );
+    let (_, difference) = case.json(&["old.txt", "new.txt"]);
+    assert_eq!(difference["sites"][0]["by_crawler"], Value::Null);
+}
+
+#[test]
+fn option_crawler_compares_only_this_crawler() {
+    let case = case_of_many_crawlers();
+    let log = ["--log", "access.log"];
+    for (options, compared) in [(&log[..], Some(5)), (&[], None)] {
+        let arguments = [&["old.txt", "new.txt", "--crawler", "GPTBot"], options].concat();
+        let (code, difference) = case.json(&arguments);
+        assert_eq!((code, &difference["crawler"]), (Some(1), &json!("gptbot")));
+        let changes = list(&difference["sites"][0], "access");
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        for change in changes {
+            assert_eq!(change["crawlers"], json!(["gptbot"]));
+        }
+        if let Some(compared) = compared {
+            assert_eq!(difference["compared"], json!(compared));
+        }
+        let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
+        assert!(text.contains("Only gptbot was compared."), "{text}");
+    }
+    let arguments = ["old.txt", "new.txt", "--crawler", "nobot"];
+    assert_eq!(case.run(&arguments).status.code(), Some(2));
 }
 
 #[test]

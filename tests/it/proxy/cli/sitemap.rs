@@ -41,23 +41,26 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The findings about sitemaps: file, id, line and column.
+/// The findings about sitemaps, one for each URL: file, id, line and column. Sorted by file and line.
 fn findings(directory: &Path, arguments: &[&str]) -> Vec<(String, String, u64, u64)> {
     let report = json(&check(directory, &[arguments, &["--json"]].concat()));
     let findings = report["findings"].as_array().expect("a list").iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or_default();
-    findings
-        .filter(|finding| text(&finding["id"]).starts_with("sitemap"))
-        .map(|finding| {
-            (
+    let mut found = Vec::new();
+    for finding in findings.filter(|finding| text(&finding["id"]).starts_with("sitemap")) {
+        let places = finding["urls"].as_array().cloned();
+        for place in places.unwrap_or_else(|| vec![finding.clone()]) {
+            found.push((
                 text(&finding["file"]),
                 text(&finding["id"]),
-                number(&finding["line"]),
-                number(&finding["column"]),
-            )
-        })
-        .collect()
+                number(&place["line"]),
+                number(&place["column"]),
+            ));
+        }
+    }
+    found.sort_by(|one, other| (&one.0, one.2).cmp(&(&other.0, other.2)));
+    found
 }
 
 fn ids(directory: &Path, arguments: &[&str]) -> Vec<String> {
@@ -196,11 +199,12 @@ fn each_file_of_an_index_is_read_once() {
         ("index.xml", index.as_bytes()),
         ("a.xml", b"https://docs.example/drafts/\n"),
     ];
-    files.extend(
-        names
-            .iter()
-            .map(|name| (&**name, &b"https://docs.example/\n"[..])),
-    );
+    let texts: Vec<String> = names
+        .iter()
+        .map(|name| format!("https://docs.example/{name}.html\n"))
+        .collect();
+    let others = names.iter().zip(&texts);
+    files.extend(others.map(|(name, text)| (&**name, text.as_bytes())));
     let site = site(&files);
     assert_eq!(
         findings(site.path(), &["robots.txt", "--sitemap", "index.xml"])
@@ -208,31 +212,51 @@ fn each_file_of_an_index_is_read_once() {
             .map(|(file, id, line, _)| (&**file, &**id, *line))
             .collect::<Vec<_>>(),
         [
-            ("index.xml", "sitemap-unreadable", 251),
             ("./a.xml", "sitemap-url-disallowed", 1),
+            ("index.xml", "sitemap-unreadable", 251),
         ]
     );
 }
 
 #[test]
-fn findings_of_a_kind_are_counted_beyond_a_hundred() {
-    let urls: String = (0..150)
-        .map(|page| format!("https://docs.example/drafts/{page}\n"))
+fn urls_closed_by_one_rule_are_one_finding_with_all() {
+    let drafts = (0..1_500).map(|page| format!("https://docs.example/drafts/{page}\n"));
+    let urls: String = std::iter::once("https://docs.example/cart\n".to_owned())
+        .chain(drafts)
         .collect();
+    let robots_txt = "User-agent: *\nDisallow: /drafts/\nDisallow: /cart\n";
     let site = site(&[
-        ("robots.txt", ROBOTS_TXT.as_bytes()),
+        ("robots.txt", robots_txt.as_bytes()),
         ("urls.txt", urls.as_bytes()),
     ]);
-    let report = json(&check(
-        site.path(),
-        &["robots.txt", "--sitemap", "urls.txt", "--json"],
-    ));
+    let arguments = ["robots.txt", "--sitemap", "urls.txt"];
+    let report = json(&check(site.path(), &[&arguments[..], &["--json"]].concat()));
     let findings = report["findings"].as_array().expect("a list").iter();
-    let mut listed = findings.filter(|finding| finding["id"] == "sitemap-url-disallowed");
-    assert_eq!(listed.clone().count(), 100);
-    let last = listed.next_back().expect("the last");
-    assert_eq!((&last["line"], &last["more"]), (&100.into(), &50.into()));
-    assert_eq!(report["errors"], 150);
+    let closed: Vec<&Value> = findings
+        .filter(|finding| finding["id"] == "sitemap-url-disallowed")
+        .collect();
+    let listed: Vec<usize> = closed
+        .iter()
+        .map(|finding| finding["urls"].as_array().map_or(0, Vec::len))
+        .collect();
+    assert_eq!(listed, [1_500, 1], "the rule with the most URLs first");
+    let last = &closed[0]["urls"][1_499];
+    assert_eq!(last["url"], "https://docs.example/drafts/1499");
+    assert_eq!((&last["line"], &last["column"]), (&1_501.into(), &1.into()));
+    assert_eq!(report["errors"], 1_501);
+
+    let text = check(site.path(), &arguments);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for part in [
+        "1,500 URLs",
+        "robots.txt:2",
+        "/drafts/2\"",
+        "robots.txt:3",
+        "1501 errors",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("/drafts/3\""), "{text}");
 }
 
 #[test]
@@ -357,6 +381,7 @@ fn fetched_urls_show_redirects_and_missing_pages() {
     assert_eq!(ids(site.path(), &without), ["sitemap-url-other-host"]);
     assert_eq!(server.all().len(), 1, "nothing but the sitemap");
     let found = findings(site.path(), &[&without[..], &["--fetch"]].concat());
+    let received = server.all();
     let found: Vec<(&str, u64)> = found
         .iter()
         .map(|(_, id, line, _)| (id.as_str(), *line))
@@ -372,9 +397,34 @@ fn fetched_urls_show_redirects_and_missing_pages() {
             ("sitemap-url-noindex", 8),
         ]
     );
-    let received = server.all();
+    let report = json(&check(
+        site.path(),
+        &[&without[..], &["--fetch", "--json"]].concat(),
+    ));
+    let findings = report["findings"].as_array().expect("a list");
+    let mut urls = findings.iter().map(|finding| &finding["urls"][0]);
+    assert!(urls.any(|url| url["redirects_to"] == "/here"), "{report}");
     let requests = received.iter().map(|request| request.line.as_str());
     assert_eq!(requests.filter(|line| line.contains(" / ")).count(), 1);
+}
+
+#[test]
+fn fetching_ends_with_its_time() {
+    let server = docs_server();
+    let site = policy_of(&server);
+    let sitemap = format!("http://{}/sitemap.xml", server.address);
+    let flags = ["docs.yaml", "--sitemap", &sitemap, "--fetch"];
+    let limits = ["--fetch-time", "0s", "--connections", "1"];
+    let found = ids(site.path(), &[&flags[..], &limits].concat());
+    assert!(
+        found.contains(&"sitemap-url-unfetched".to_owned()),
+        "{found:?}"
+    );
+    assert_eq!(server.all().len(), 1, "nothing but the sitemap");
+    for wrong in [["--connections", "0"], ["--connections", "33"]] {
+        let output = check(site.path(), &[&flags[..], &wrong].concat());
+        assert_eq!(output.status.code(), Some(2));
+    }
 }
 
 #[test]

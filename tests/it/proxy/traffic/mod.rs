@@ -204,8 +204,9 @@ fn assert_csv(gate: &Gate, truth: &Truth) {
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
             // A name may have commas.
-            let rest = &cells[cells.len() - 11..];
-            [&cells[..1], rest]
+            let rest = &cells[cells.len() - 14..cells.len() - 1];
+            assert_eq!([rest[1], rest[2], rest[4]], ["crawler", "", ""]);
+            [&cells[..1], &rest[..1], &rest[3..4], &rest[5..]]
                 .concat()
                 .into_iter()
                 .map(str::to_owned)

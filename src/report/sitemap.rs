@@ -1,0 +1,54 @@
+//! [`SitemapSummary`] and [`SitemapCoverage`]: which URLs of a site's sitemaps search crawlers
+//! requested in an audited log, and how many of their requests went to other URLs.
+
+use super::{CrawlerRow, Report, TopEntry};
+use crate::numbers::{percent, plural_thousands, thousands};
+use askama::Template;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+/// The sitemaps with which requests were compared. Shown as lines about what was not compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Template)]
+#[template(path = "sitemap.txt")]
+pub struct SitemapSummary {
+    /// The files and URLs.
+    pub names: Vec<String>,
+    /// How many different URLs they list.
+    pub urls: u64,
+    /// Sitemaps that could not be read, with the reasons.
+    pub unread: Vec<String>,
+    /// Hosts of URLs to which the log has no requests, without `www.`, at most 20.
+    pub other_hosts: Vec<String>,
+    /// URLs beyond the most that are compared.
+    pub left_out: u64,
+}
+
+/// What one crawler requested of the URLs of sitemaps. Shown as a sentence that follows its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Template)]
+#[template(path = "sitemap_coverage.txt")]
+pub struct SitemapCoverage {
+    /// The URLs that it requested.
+    pub requested: u64,
+    /// The URLs that it never requested.
+    pub never_requested: u64,
+    /// Its requests, without those for robots.txt and for parts of pages.
+    pub requests: u64,
+    /// Those of `requests` for URLs that no sitemap lists.
+    pub requests_outside: u64,
+    /// The first segments of the URLs that it never requested.
+    pub sections: Vec<TopEntry>,
+    /// The first URLs that it never requested.
+    pub examples: Vec<String>,
+}
+
+impl Report {
+    /// The crawlers with most requests that were compared with sitemaps.
+    pub(super) fn rows_with_sitemap(&self) -> Vec<(&CrawlerRow, &SitemapCoverage)> {
+        let rows = self.crawlers.iter();
+        let rows = rows.filter_map(|row| Some((row, row.sitemap.as_ref()?)));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|(_, coverage)| Reverse(coverage.requests));
+        rows.truncate(self.max_listed());
+        rows
+    }
+}
