@@ -20,8 +20,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["--call", server, user_agent] => call(server, user_agent).await,
-        [address, policies] => serve(address, policies).await,
-        _ => serve("127.0.0.1:8080", "examples/policies").await,
+        _ => {
+            let address = words.first().unwrap_or(&"127.0.0.1:8080");
+            let policies = words.get(1).unwrap_or(&"examples/policies");
+            serve(address, policies).await
+        }
     }
 }
 
@@ -35,7 +38,8 @@ async fn serve(address: &str, policies: &str) -> Result<(), Box<dyn Error>> {
     Server::builder()
         .layer(gate)
         .add_service(health)
-        .serve_with_incoming(incoming)
+        // The gate writes its logs when it is dropped.
+        .serve_with_incoming_shutdown(incoming, async { drop(tokio::signal::ctrl_c().await) })
         .await?;
     Ok(())
 }

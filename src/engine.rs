@@ -178,7 +178,8 @@ impl Engine {
     }
 
     /// When the policy next changes by its own dates: rules are retired, or a pause ends. Load the
-    /// policy again then, with [`EngineBuilder::evaluated_at`]. A pause begins without that.
+    /// policy again then, with [`EngineBuilder::evaluated_at`]. When a pause begins, the engine
+    /// applies it by itself: you need not load the policy again.
     pub fn next_switch(&self) -> Option<Timestamp> {
         self.snapshot.next_switch()
     }
@@ -226,8 +227,9 @@ impl EngineBuilder {
         }
     }
 
-    /// The time for which the policy is compiled: its pauses and retirements are those around then.
-    /// Without a time none of them is in force, at whatever time a request comes.
+    /// The time for which the policy is compiled. `retire` stands as at this time. A pause begins and
+    /// ends by the time of each request; of a recurring pause the engine knows only the times around
+    /// this one. Without this time, no pause and no retirement is ever in force.
     pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),

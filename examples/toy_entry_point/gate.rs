@@ -8,8 +8,8 @@ use crawlgate::internals::identity::IdentityVerifier;
 use crawlgate::internals::judge::RequestLogs;
 use crawlgate::internals::policy::origin::OriginRobotsTxt;
 use crawlgate::internals::requests::{
-    ConnectionFacts, HeadFields, NextStep, RequestHead, RequestPipeline, RequestSettings,
-    ResponseEnd, ResponseOutcome,
+    ConnectionFacts, HeadFields, RequestHead, RequestPipeline, RequestSettings, ResponseEnd,
+    ResponseOutcome,
 };
 use crawlgate::internals::sites::{InitialOriginRobots, SiteLoadOptions};
 use crawlgate::internals::state::StateStore;
@@ -67,8 +67,10 @@ pub fn answer_lines(
         origins,
         published_proof: false,
     };
+    let clock = Clock::default();
     let parts = InstanceInputs {
-        clock: Clock::default(),
+        started: clock.moment(),
+        clock,
         store: &store,
         restored: &remembered,
         sites,
@@ -91,12 +93,12 @@ pub fn answer_lines(
         let line = line?;
         let mut words = line.splitn(4, ' ').map(str::as_bytes);
         let head = Line(std::array::from_fn(|_| words.next().unwrap_or_default()));
-        let (ticket, next) = requests.receive(&head, &connection, requests.arrival_now());
-        let (status, bytes) = match next {
-            NextStep::Answer(answer) => (answer.status().as_u16(), answer.body().len() as u64),
+        let (ticket, answer) = requests.receive(&head, &connection, requests.arrival_now());
+        let (status, bytes) = match answer {
+            Some(answer) => (answer.status().as_u16(), answer.body().len() as u64),
             // An entry point with an origin asks it here, with the fields that `ticket.forward(connection)`
             // writes.
-            NextStep::Forward => (200, 0),
+            None => (200, 0),
         };
         answered(status);
         ticket.finish(&ResponseOutcome {

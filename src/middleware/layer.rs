@@ -2,11 +2,13 @@
 //! requests are judged before a service gets them. [`GateBuilder`] has its options, and
 //! [`GateBuilder::open`] loads the policies and starts the threads.
 
+use super::record_sink::RecordSink;
 use super::service::Gate;
 use super::state::{GateState, PeerAddress};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::facts::StoredFacts;
+use crate::finding::Finding;
 use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::policy::origin::OriginRobotsTxt;
@@ -17,7 +19,7 @@ use crate::settings::{
     AccessFormat, AddressDetail, ClientAddressField, EventSettings, LogDestination,
 };
 use crate::sites::policy_directory::list_policies;
-use crate::sites::{InitialOriginRobots, SiteLoadOptions};
+use crate::sites::{InitialOriginRobots, SiteLoadOptions, SitesStatus};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, EventLog};
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep, UpkeepThreads};
@@ -60,6 +62,7 @@ impl GateLayer {
             robots_txt: Vec::new(),
             access_log: None,
             event_log: None,
+            on_record: None,
             addresses: AddressDetail::Full,
             clock_file: None,
         }
@@ -75,6 +78,30 @@ impl GateLayer {
         removed
             .map(drop)
             .map_err(|error| RemoveSiteError(Box::new(error)))
+    }
+
+    /// What needs attention now: a policy file that is gone or has mistakes, a log or a state
+    /// directory that cannot be used, and the like. Empty if all is well. Blocking for less than a
+    /// millisecond.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
+    /// use crawlgate::middleware::GateLayer;
+    ///
+    /// let gate = GateLayer::open("policies")?;
+    /// for problem in gate.problems() {
+    ///     eprintln!("{}: {}", problem.id, problem.message);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn problems(&self) -> Vec<Finding> {
+        let SitesStatus {
+            sites, warnings, ..
+        } = self.0.upkeep.status();
+        let rejected = sites.into_iter().filter(|site| !site.reload_ok);
+        let findings = rejected.flat_map(|site| site.findings);
+        warnings.into_iter().chain(findings).collect()
     }
 
     /// All metrics of the gate in the text format of Prometheus, for a handler of the application;
@@ -95,8 +122,20 @@ impl GateLayer {
     #[cfg(feature = "metrics")]
     pub fn metrics(&self) -> String {
         let upkeep = &self.0.upkeep;
-        upkeep.set_gauges(&upkeep.status());
-        upkeep.instance.metrics.render()
+        let status = upkeep.status();
+        upkeep.set_gauges(&status);
+        let metrics = &upkeep.instance.metrics;
+        let rejected = status.sites.iter().filter(|site| !site.reload_ok);
+        let removed = rejected.clone().filter(|site| site.removed).count();
+        for (problem, count) in [
+            ("warning", status.warnings.len()),
+            ("policy_rejected", rejected.count() - removed),
+            ("policy_removed", removed),
+        ] {
+            let gauge = metrics.problems.with_label_values(&[problem]);
+            gauge.set(count as i64);
+        }
+        metrics.render()
     }
 }
 
@@ -145,16 +184,26 @@ pub struct GateBuilder {
     robots_txt: Vec<u8>,
     access_log: Option<PathBuf>,
     event_log: Option<PathBuf>,
+    on_record: Option<RecordSink>,
     addresses: AddressDetail,
     clock_file: Option<PathBuf>,
 }
 
 /// Why a site cannot be removed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 
-/// Why a gate cannot be opened.
+/// The text of the error, because `main` prints a returned error by `Debug`.
+impl fmt::Debug for RemoveSiteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a gate cannot be opened. A log or a state directory that cannot be read or written is no
+/// error: the gate works without it, and [`GateLayer::problems`] and the log name it. But a state
+/// directory that another process uses is an error ([`OpenError::State`]).
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -163,30 +212,15 @@ pub enum OpenError {
     /// line.
     #[error(transparent)]
     Policies(Box<dyn Error + Send + Sync>),
-    /// Another process uses the state directory.
+    /// Another process uses the state directory, or the system refused the thread that writes it.
     #[error(transparent)]
     State(Box<dyn Error + Send + Sync>),
-    /// A log cannot be opened.
-    #[error("cannot open the log {}: {source}", .path.display())]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
     /// The system refused a thread.
     #[error("cannot start a thread of crawlgate: {0}")]
     Thread(#[source] std::io::Error),
     /// The clock file cannot be used.
     #[error(transparent)]
     Clock(Box<dyn Error + Send + Sync>),
-}
-
-impl OpenError {
-    fn log_error(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError + use<> {
-        let path = path.to_owned();
-        move |source| OpenError::Log { path, source }
-    }
 }
 
 /// The text of the error: `main` prints a returned error by `Debug`, and the text has several
@@ -249,14 +283,46 @@ impl GateBuilder {
         self
     }
 
-    /// Cuts client addresses in logs to /24 (IPv6: /48).
+    /// A function that gets the record of each request when it is over: a JSON object with the
+    /// fields of a line of the access log (`docs/logs-and-metrics.md`), whether or not there is that
+    /// log. It runs where the response body is dropped, so it must not block or panic.
+    ///
+    /// ```no_run
+    /// use crawlgate::middleware::GateLayer;
+    ///
+    /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let gate = GateLayer::builder("policies")
+    ///     .on_record(move |record| {
+    ///         if record["kind"] == "violation" {
+    ///             let _ = sender.send(record["crawler"].to_string());
+    ///         }
+    ///     })
+    ///     .open()?;
+    /// # drop((gate, receiver));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_record(
+        mut self,
+        call: impl Fn(&serde_json::Value) + Send + Sync + 'static,
+    ) -> GateBuilder {
+        self.on_record = Some(RecordSink {
+            call: Arc::new(call),
+            addresses: AddressDetail::Full,
+        });
+        self
+    }
+
+    /// Cuts client addresses in logs and records to /24 (IPv6: /48).
     pub fn truncate_addresses(mut self) -> GateBuilder {
         self.addresses = AddressDetail::Network;
         self
     }
 
     /// A file that shifts the clock, for tests: `elapsed 25h` lets a day and an hour pass, `set -2h`
-    /// sets the time back. It is read again within 20 ms of each change.
+    /// sets the time back. Each value is the total since the start. The file is read again within
+    /// 20 ms of each change.
     pub fn clock_file(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.clock_file = Some(file.into());
         self
@@ -273,6 +339,7 @@ impl GateBuilder {
             .as_deref()
             .map_or_else(|| Ok(Clock::default()), Clock::following_file)
             .map_err(|error| OpenError::Clock(Box::new(error)))?;
+        let started = clock.moment();
         let of_store = clock.clone();
         let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
         let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;
@@ -285,6 +352,7 @@ impl GateBuilder {
         ));
         let parts = InstanceInputs {
             clock,
+            started,
             store: &store,
             restored: &remembered,
             sites: SiteLoadOptions {
@@ -367,15 +435,20 @@ impl GateBuilder {
         if let Some(path) = &self.access_log {
             let destination = LogDestination::File(path.clone());
             logs.access = AccessLog::open(&destination, AccessFormat::Json, self.addresses)
-                .map_err(OpenError::log_error(path))?;
+                .map_err(OpenError::Thread)?;
         }
         let mut settings = EventSettings::default();
         if let Some(path) = &self.event_log {
             settings.destination = LogDestination::File(path.clone());
         }
-        let path = self.event_log.as_deref().unwrap_or(Path::new(""));
         logs.events = EventLog::open(&settings, self.addresses, AddressDetail::Network)
-            .map_err(OpenError::log_error(path))?;
+            .map_err(OpenError::Thread)?;
+        if let Some(sink) = &self.on_record {
+            logs.sinks.push(Arc::new(RecordSink {
+                addresses: self.addresses,
+                ..sink.clone()
+            }));
+        }
         Ok(logs)
     }
 }

@@ -20,10 +20,12 @@
 mod body;
 mod layer;
 mod pages;
+mod record_sink;
 mod request;
 mod service;
 mod state;
 
+pub use crate::finding::Finding;
 pub use body::GateBody;
 pub use layer::{GateBuilder, GateLayer, OpenError, RemoveSiteError};
 pub use request::CrawlerRequest;

@@ -5,18 +5,20 @@
 use super::pages::PageRewriteState;
 use super::state::GateState;
 use crate::answers::Answer;
-use crate::forwarding::{ConnectionPeer, is_trusted};
+use crate::forwarding::{ConnectionPeer, is_trusted, write_ids_into_map};
 use crate::heads::{X_ROBOTS_TAG, http_version};
-use crate::record::RequestRecord;
-use crate::requests::{
-    ConnectionFacts, HeaderMapHead, NextStep, ResponseEnd, ResponseOutcome, Ticket,
-};
-use crate::verdict::Action;
+use crate::policy::Site;
+use crate::record::{DecidingLine, RequestRecord};
+use crate::requests::{ConnectionFacts, HeaderMapHead, ResponseEnd, ResponseOutcome, Ticket};
+use crate::verdict::{Action, Identity, Kind};
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::uri::{Authority, PathAndQuery};
-use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode, header};
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -26,40 +28,86 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// curl have one, too. Tests of a handler make one by `CrawlerRequest::default()`.
 ///
 /// ```
+/// use crawlgate::Identity;
 /// use crawlgate::middleware::CrawlerRequest;
 ///
 /// fn is_verified_crawler(request: &http::Request<()>) -> bool {
 ///     let crawler = request.extensions().get::<CrawlerRequest>();
-///     crawler.is_some_and(|crawler| crawler.identity == "verified")
+///     crawler.is_some_and(|crawler| crawler.identity == Identity::Verified)
 /// }
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CrawlerRequest {
     /// The registry's id, the policy's token, `other` for an unknown bot, or `tool`.
     pub crawler: String,
-    /// `verified`, `unverified` or `impostor`.
-    pub identity: &'static str,
-    /// How the request relates to the rules: `allowed`, `violation`, ...
-    pub kind: &'static str,
-    /// What the layer does: `pass`, `block`, `slow`, `robots_txt`, ...
+    /// Whether the client is that crawler. [`Identity::name`] is the word of the logs.
+    pub identity: Identity,
+    /// How the request relates to the rules. [`Kind::name`] is the word of the logs.
+    pub kind: Kind,
+    /// What the layer does: `pass`, `block`, `slow`, `pause`, `license`, `robots_txt` or `tdmrep`.
+    /// Empty in `CrawlerRequest::default()`.
     pub action: &'static str,
     /// What the layer would do if the policy were enforced, where it lets the request pass because
     /// the policy only observes this crawler.
     pub would: Option<&'static str>,
+    site: Option<Arc<Site>>,
+    line: Option<DecidingLine>,
+    request_id: SmallVec<[u8; 32]>,
 }
 
 impl CrawlerRequest {
+    /// The site of the host. Empty in `CrawlerRequest::default()`.
+    pub fn site(&self) -> &str {
+        self.site.as_deref().map_or("", |site| &site.name)
+    }
+
+    /// The line of robots.txt that decided, such as `Disallow: /cart/`. `None` if no line matched.
+    /// Allocates.
+    pub fn rule(&self) -> Option<String> {
+        self.line.as_ref()?.text()
+    }
+
+    /// Where that line comes from: `file:line:column` of the policy, or a line of the application's
+    /// own robots.txt. Allocates.
+    pub fn rule_source(&self) -> Option<String> {
+        self.line.as_ref()?.location()
+    }
+
+    /// The id of the request in the logs. Empty in `CrawlerRequest::default()`.
+    pub fn request_id(&self) -> &str {
+        std::str::from_utf8(&self.request_id).unwrap_or_default()
+    }
+
     /// `None` for a visitor, and if no site has the host.
     fn from_record(record: &RequestRecord) -> Option<CrawlerRequest> {
-        let decision = &record.judged()?.decision;
+        let judged = record.judged()?;
+        let decision = &judged.decision;
         Some(CrawlerRequest {
             crawler: record.crawler()?.to_owned(),
-            identity: record.identity()?.name(),
-            kind: decision.kind.name(),
+            identity: record.identity()?,
+            kind: decision.kind,
             action: decision.action.name(),
             would: decision.would.map(Action::name),
+            site: Some(judged.entry().site.clone()),
+            line: judged.deciding_line(),
+            request_id: record.request.id().into(),
         })
+    }
+}
+
+impl fmt::Debug for CrawlerRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrawlerRequest")
+            .field("crawler", &self.crawler)
+            .field("identity", &self.identity)
+            .field("kind", &self.kind)
+            .field("action", &self.action)
+            .field("would", &self.would)
+            .field("site", &self.site())
+            .field("rule", &self.rule())
+            .field("request_id", &self.request_id())
+            .finish()
     }
 }
 
@@ -90,21 +138,15 @@ impl InFlightRequest {
             ..ConnectionPeer::default()
         });
         let authority = head.uri.authority().map(Authority::as_str);
-        let request = HeaderMapHead::new(
-            &head.method,
-            origin_form_target(&head.uri),
-            authority,
-            &head.headers,
-        );
+        // `*` stays what it is.
+        let target = head.uri.path_and_query();
+        let target = target.map_or("/", PathAndQuery::as_str).as_bytes();
+        let request = HeaderMapHead::new(&head.method, target, authority, &head.headers);
         let request = request.prechecked(http_version(head.version));
-        let (ticket, next) =
+        let (ticket, answer) =
             shared
                 .requests
                 .receive(&request, &connection, shared.requests.arrival_now());
-        let answer = match next {
-            NextStep::Answer(answer) => Some(answer),
-            NextStep::Forward => None,
-        };
         let call = InFlightRequest {
             ticket: Some(ticket),
             page: PageRewriteState::default(),
@@ -148,10 +190,14 @@ impl InFlightRequest {
     }
 
     /// Turns crawlgate's own answer into the head and body of a response, and keeps its status and
-    /// tags for the record. A gRPC call gets a `grpc-status`. The response is complete when the
-    /// body is taken, or at once if it is empty.
+    /// tags for the record. An error has the id of the request, by which it is found in the logs. A
+    /// gRPC call gets a `grpc-status`. The response is complete when the body is taken, or at once
+    /// if it is empty.
     pub fn own_response(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
         let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
+        if let Some(ticket) = self.ticket.as_ref().filter(|_| head.status.as_u16() >= 400) {
+            write_ids_into_map(&mut head.headers, ticket.record().request.id(), false);
+        }
         if is_grpc {
             head.headers.insert(GRPC_STATUS, grpc_status(head.status));
         }
@@ -257,11 +303,4 @@ fn grpc_status(status: StatusCode) -> HeaderValue {
         429 | 502..=504 => "14",
         _ => "2",
     })
-}
-
-/// Path and query, `/` if the URI has none; `*` stays what it is.
-fn origin_form_target(uri: &Uri) -> &[u8] {
-    uri.path_and_query()
-        .map_or("/", PathAndQuery::as_str)
-        .as_bytes()
 }

@@ -3,6 +3,7 @@
 //! do not respond at all.
 
 use super::{GateBody, GateLayer, OpenError};
+use crate::verdict::{Identity, Kind};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::{Body, Frame};
@@ -371,7 +372,8 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
 fn deleted_policy_stays_until_the_site_is_removed() {
     let (gate, directory) = open_gate("robots: { origin: replace }\n");
     let version = "crawlgate_policy_info{site=\"site\"";
-    assert!(gate.remove_site("site").is_err(), "its file is there");
+    let error = gate.remove_site("site").expect_err("its file is there");
+    assert_eq!(format!("{error:?}"), error.to_string());
     fs::remove_file(directory.path().join("site.yaml")).expect("deleted");
     gate.0.upkeep.reload();
     assert!(gate.metrics().contains(version), "{}", gate.metrics());
@@ -430,18 +432,97 @@ fn application_learns_which_crawler_asks() {
     for agent in [BROWSER, GPTBOT] {
         poll_ready_future(service.call(request("/cart/", agent))).expect("a response");
     }
-    let expected = super::CrawlerRequest {
-        crawler: "gptbot".to_owned(),
-        identity: "unverified",
-        kind: "unproven",
-        action: "pass",
-        would: Some("block"),
+    let seen = seen.take();
+    let [None, Some(crawler)] = &seen[..] else {
+        panic!("{seen:?}");
     };
-    assert_eq!(*seen.borrow(), [None, Some(expected)]);
+    assert_eq!(
+        (&*crawler.crawler, crawler.identity, crawler.kind),
+        ("gptbot", Identity::Pending, Kind::Unproven)
+    );
+    assert_eq!((crawler.action, crawler.would), ("pass", Some("block")));
+    assert_eq!(crawler.site(), "site");
+    assert_eq!(crawler.rule().as_deref(), Some("Disallow: /cart/"));
+    let source = crawler.rule_source().expect("a line of the policy");
+    assert!(source.contains("site.yaml:1:"), "{source}");
+    assert_eq!(crawler.request_id().len(), 32);
     let response = poll_ready_future(service.call(request("/robots.txt", GPTBOT)));
     let response = response.expect("a response");
     let crawler = response.extensions().get::<super::CrawlerRequest>();
     assert_eq!(crawler.map(|crawler| crawler.action), Some("robots_txt"));
+}
+
+#[test]
+fn blocked_answer_has_the_id_that_is_logged() {
+    let (gate, _directory) =
+        open_gate("purposes: { training: disallow }\nenforcement: { mode: enforce }\n");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    let blocked = poll_ready_future(service.call(request("/", GPTBOT))).expect("a response");
+    let crawler = blocked.extensions().get::<super::CrawlerRequest>();
+    let id = crawler.expect("a crawler").request_id().to_owned();
+    assert_eq!((blocked.status().as_u16(), id.len()), (403, 32));
+    assert_eq!(blocked.headers()["x-request-id"], id);
+    // A cache may store robots.txt.
+    let robots = poll_ready_future(service.call(request("/robots.txt", GPTBOT)));
+    let robots = robots.expect("a response");
+    assert!(!robots.headers().contains_key("x-request-id"));
+}
+
+#[test]
+fn unusable_log_and_state_are_problems_and_no_errors() {
+    let (_, directory) = open_gate(TAGGED);
+    let file = directory.path().join("site.yaml");
+    let gate = GateLayer::builder(directory.path())
+        .access_log(file.join("access.jsonl"))
+        .state(file.join("state"))
+        .open()
+        .expect("a gate");
+    let problem_ids = || -> Vec<String> {
+        let problems = gate.problems().into_iter();
+        problems.map(|problem| problem.id.into_owned()).collect()
+    };
+    assert_eq!(problem_ids(), ["state-directory", "access-log"]);
+    let counts = |problem: &str, count: usize| {
+        let series = format!("crawlgate_problems{{problem=\"{problem}\"}} {count}");
+        assert!(gate.metrics().contains(&series), "{}", gate.metrics());
+    };
+    counts("warning", 2);
+    fs::write(&file, "enforcement: { mode: enfroce }\n").expect("a policy");
+    gate.0.upkeep.reload();
+    assert!(problem_ids().contains(&"bad-value".to_owned()));
+    counts("policy_rejected", 1);
+    fs::remove_file(&file).expect("deleted");
+    gate.0.upkeep.reload();
+    assert!(problem_ids().contains(&"removed".to_owned()));
+    counts("policy_rejected", 0);
+    counts("policy_removed", 1);
+}
+
+#[test]
+fn application_gets_the_record_of_each_request() {
+    let (_, directory) = open_gate(TAGGED);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let gate = GateLayer::builder(directory.path())
+        .peer(|_| Some(IpAddr::from([192, 0, 2, 9])))
+        .on_record(move |record| sender.send(record.clone()).expect("a receiver"))
+        .truncate_addresses();
+    let gate = gate.open().expect("a gate");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::from_texts(&["page"])))
+    }));
+    let response = poll_ready_future(service.call(request("/page", GPTBOT))).expect("a response");
+    assert!(receiver.try_recv().is_err(), "the request is not over");
+    drop(body_frames(response.into_body()));
+    let record = receiver.try_recv().expect("a record");
+    assert_eq!(record["crawler"], "gptbot");
+    assert_eq!(
+        (&record["status"], &record["bytes"]),
+        (&200.into(), &4.into())
+    );
+    assert_eq!(record["client"], "192.0.2.0");
+    assert_ne!(record["milliseconds"], 0.0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! files, the lints of policies and the running proxy share this function.
 
 use super::{PathPattern, Rule};
+use std::ops::Deref;
 
 /// The part of a site that is disallowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +30,13 @@ const MAX_ALLOWS: usize = 1_000;
 
 /// The index of the rule that decides among those whose patterns satisfy `applies`, if its `allow`
 /// is the given one.
-fn longest_matching_rule<R: AsRef<Rule>>(
+fn longest_matching_rule<R: Deref<Target = Rule>>(
     rules: &[R],
     applies: impl Fn(&PathPattern) -> bool,
     allow: bool,
 ) -> Option<usize> {
     let (place, strongest) = rules
         .iter()
-        .map(AsRef::as_ref)
         .enumerate()
         .filter(|(_, rule)| applies(&rule.pattern))
         .max_by_key(|(_, rule)| (rule.pattern.priority(), rule.allow))?;
@@ -45,7 +45,7 @@ fn longest_matching_rule<R: AsRef<Rule>>(
 
 /// The rule of a group that disallows the whole site, or the site except what an Allow allows
 /// (files that no search engine lists do not count), or the front page. `None` if there is none.
-pub fn blanket_disallow<R: AsRef<Rule>>(rules: &[R]) -> Option<BlanketDisallow> {
+pub fn blanket_disallow<R: Deref<Target = Rule>>(rules: &[R]) -> Option<BlanketDisallow> {
     let Some(rule) = longest_matching_rule(rules, PathPattern::is_blanket, false) else {
         let rule = longest_matching_rule(rules, |pattern| pattern.matches(b"/"), false)?;
         return Some(BlanketDisallow {
@@ -55,7 +55,6 @@ pub fn blanket_disallow<R: AsRef<Rule>>(rules: &[R]) -> Option<BlanketDisallow> 
     };
     let mut allows = rules
         .iter()
-        .map(AsRef::as_ref)
         .filter(|rule| rule.allow && !rule.pattern.is_empty() && !is_machine_file(&rule.pattern));
     let is_open = allows.by_ref().take(MAX_ALLOWS).any(|rule| {
         let target = rule.pattern.to_wildcard_target();
@@ -71,22 +70,37 @@ pub fn blanket_disallow<R: AsRef<Rule>>(rules: &[R]) -> Option<BlanketDisallow> 
     })
 }
 
-/// Whether a pattern is for a file that no search engine lists. Sites that disallow everything often
-/// allow such files.
+/// Whether a pattern is for a file that no search engine lists as a page. Sites that disallow
+/// everything often allow such files.
 fn is_machine_file(pattern: &PathPattern) -> bool {
-    const FILES: [&str; 7] = [
-        "/robots.txt",
-        "/ads.txt",
-        "/app-ads.txt",
-        "/security.txt",
-        "/favicon.ico",
-        "/.well-known",
-        "/apple-app-site-association",
+    const FILES: [&str; 2] = ["/.well-known", "/apple-app-site-association"];
+    // A PHP file may be a page; WordPress allows this one by default.
+    const ENDINGS: [&str; 20] = [
+        "/admin-ajax.php",
+        ".css",
+        ".gif",
+        ".gz",
+        ".ico",
+        ".jpeg",
+        ".jpg",
+        ".js",
+        ".json",
+        ".mjs",
+        ".otf",
+        ".png",
+        ".svg",
+        ".ttf",
+        ".txt",
+        ".webmanifest",
+        ".webp",
+        ".woff",
+        ".woff2",
+        ".xml",
     ];
     let path = pattern.as_str().trim_end_matches(['$', '*']);
-    let is_sitemap =
-        path.starts_with("/sitemap") && (path.ends_with(".xml") || path.ends_with(".xml.gz"));
-    is_sitemap || FILES.contains(&path) || path.starts_with("/.well-known/")
+    let is_one = !path.contains('*') || path.starts_with("/sitemap");
+    let is_file = is_one && ENDINGS.iter().any(|ending| path.ends_with(ending));
+    is_file || FILES.contains(&path) || path.starts_with("/.well-known/")
 }
 
 #[cfg(test)]
@@ -102,6 +116,7 @@ mod tests {
             }
         };
         let rules: Vec<Rule> = lines.iter().map(rule).collect();
+        let rules: Vec<&Rule> = rules.iter().collect();
         blanket_disallow(&rules).map(|closed| (closed.part, closed.rule))
     }
 
@@ -118,9 +133,13 @@ mod tests {
             "Allow /robots.txt",
             "Allow /.well-known/",
             "Allow /sitemap-1.xml.gz",
+            "Allow /sitemap*.xml",
+            "Allow /shop/wp-admin/admin-ajax.php",
+            "Allow /assets/site.css$",
+            "Allow /logo.png",
             "Disallow /",
         ];
-        assert_eq!(disallowed_part(&machines), Some((DisallowedPart::Whole, 3)));
+        assert_eq!(disallowed_part(&machines), Some((DisallowedPart::Whole, 7)));
         // An Allow that is shorter than the Disallow, or overruled by a longer rule, allows nothing.
         assert_eq!(
             disallowed_part(&["Allow /", "Disallow /*"]),
@@ -134,7 +153,16 @@ mod tests {
 
     #[test]
     fn allowed_part_leaves_a_site_partly_open() {
-        for allow in ["/blog/", "/$", "/a", "/*.html", "/sitemap"] {
+        for allow in [
+            "/blog/",
+            "/$",
+            "/a",
+            "/*.html",
+            "/a.html",
+            "/view.php",
+            "/*.css",
+            "/sitemap",
+        ] {
             let rules = ["Disallow /", &format!("Allow {allow}")];
             assert_eq!(
                 disallowed_part(&rules),

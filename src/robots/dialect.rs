@@ -7,12 +7,21 @@ use super::PathPattern;
 use super::normalise::{parse_escape, push_escape};
 use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
-use std::str::FromStr;
-use strum::{IntoStaticStr, VariantNames};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// A way to read a robots.txt.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr, VariantNames,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -31,22 +40,6 @@ named!(Dialect);
 impl Dialect {
     /// Both dialects.
     pub const ALL: [Dialect; 2] = [Dialect::Rfc9309, Dialect::Google];
-}
-
-/// The error of [`Dialect::from_str`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("dialects are: rfc9309, google")]
-pub struct UnknownDialect;
-
-impl FromStr for Dialect {
-    type Err = UnknownDialect;
-
-    fn from_str(name: &str) -> Result<Dialect, UnknownDialect> {
-        Dialect::ALL
-            .into_iter()
-            .find(|dialect| dialect.name() == name)
-            .ok_or(UnknownDialect)
-    }
 }
 
 /// The value of a User-agent line.

@@ -8,6 +8,7 @@ use super::target::TargetScratch;
 use super::{AgentName, Dialect, MAX_ROBOTS_BYTES, Rule, RuleSet};
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// A User-agent line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,20 @@ pub struct FileVerdict {
     pub bound: GroupMatch,
 }
 
+impl FileGroup {
+    /// Its shortest Crawl-delay line. A value that is not a number does not count; zero is no
+    /// delay.
+    pub(crate) fn crawl_delay(&self, file: &RobotsFile) -> Option<Duration> {
+        let lines = self.other_lines.iter();
+        let records = lines.filter_map(|number| file.key_value(*number));
+        let delays = records.filter(|record| record.key == RobotsKey::CrawlDelay);
+        let delays = delays.filter_map(|record| {
+            Duration::try_from_secs_f64(file.text(&record.value).parse().ok()?).ok()
+        });
+        delays.min().filter(|delay| !delay.is_zero())
+    }
+}
+
 impl DialectRules {
     /// Reads the groups of a file. `spaced_tokens` are the known tokens with blanks in them, see
     /// [`Dialect::parse_agent`].
@@ -177,6 +192,25 @@ impl DialectRules {
             (bound, Some(union)) => (bound, &union.groups),
             (bound, None) => (bound, &[]),
         }
+    }
+
+    /// The shortest Crawl-delay of the groups that bind a token. `file` is the file that these rules
+    /// were read from. Many crawlers ignore Crawl-delay:
+    /// [`Crawler::crawl_delay`](crate::crawlers::Crawler::crawl_delay) says what is known.
+    ///
+    /// ```
+    /// use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
+    /// use std::time::Duration;
+    /// let file = RobotsFile::parse(*b"User-agent: bingbot\nCrawl-delay: 1.5\nDisallow: /a\n");
+    /// let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
+    /// assert_eq!(rules.crawl_delay(&file, b"bingbot"), Some(Duration::from_millis(1_500)));
+    /// assert_eq!(rules.crawl_delay(&file, b"GPTBot"), None);
+    /// ```
+    pub fn crawl_delay(&self, file: &RobotsFile, token: &[u8]) -> Option<Duration> {
+        let (_, groups) = self.groups_for(token);
+        self.groups_at(groups)
+            .filter_map(|group| group.crawl_delay(file))
+            .min()
     }
 
     /// The groups that bind a token: those that name it, without regard to case, else those for

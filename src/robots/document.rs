@@ -34,12 +34,6 @@ impl fmt::Display for Rule {
     }
 }
 
-impl AsRef<Rule> for Rule {
-    fn as_ref(&self) -> &Rule {
-        self
-    }
-}
-
 /// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of
 /// agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

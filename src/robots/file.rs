@@ -5,6 +5,7 @@
 use super::dialect::is_c_space;
 use super::step_counter::count_steps;
 use memchr::{memchr, memchr2};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use strum::EnumString;
@@ -16,17 +17,6 @@ pub const MAX_LINE_BYTES: usize = 2083 * 8 - 1;
 pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
-/// How a line ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum LineEnd {
-    Lf,
-    Cr,
-    CrLf,
-    /// The file ends here.
-    Nothing,
-}
 
 /// The meaning of the key of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString)]
@@ -115,8 +105,6 @@ pub struct RobotsLine {
     pub number: usize,
     /// The range of its text, without the line end. It includes a byte order mark.
     pub text: Range<usize>,
-    /// The line break after it.
-    pub end: LineEnd,
     /// Its key and value, if it has them.
     pub key_value: Option<KeyValue>,
     /// The range of its comment, after the `#`.
@@ -168,21 +156,10 @@ impl RobotsFile {
         while start < bytes.len() {
             let end =
                 memchr2(b'\n', b'\r', &bytes[start..]).map_or(bytes.len(), |place| start + place);
-            let (line_end, length) = match bytes[end..] {
-                [b'\r', b'\n', ..] => (LineEnd::CrLf, 2),
-                [b'\r', ..] => (LineEnd::Cr, 1),
-                [b'\n', ..] => (LineEnd::Lf, 1),
-                _ => (LineEnd::Nothing, 0),
-            };
             let skipped = if start == 0 { bom } else { 0 };
-            lines.push(parse_line(
-                &bytes,
-                lines.len() + 1,
-                start..end,
-                skipped,
-                line_end,
-            ));
-            start = end + length;
+            lines.push(parse_line(&bytes, lines.len() + 1, start..end, skipped));
+            let is_pair = bytes[end..].starts_with(b"\r\n");
+            start = end + 1 + usize::from(is_pair);
         }
         let mut shape = detect_format(&bytes, bom);
         if shape == FileFormat::Html && has_rule(&lines) {
@@ -201,7 +178,7 @@ impl RobotsFile {
         &self.bytes
     }
 
-    /// All lines. Their texts and ends, one after the other, are the bytes.
+    /// All lines, in order. Their texts and the line ends between them make up the whole file.
     pub fn lines(&self) -> &[RobotsLine] {
         &self.lines
     }
@@ -211,6 +188,21 @@ impl RobotsFile {
         self.lines
             .iter()
             .take_while(|line| line.text.end <= MAX_ROBOTS_BYTES)
+    }
+
+    /// The values of the Sitemap lines within the size that every crawler reads. They stand for
+    /// every crawler, inside of groups and outside.
+    ///
+    /// ```
+    /// use crawlgate::robots::RobotsFile;
+    /// let file = RobotsFile::parse(*b"User-agent: *\nDisallow: /a\nSitemap: https://shop.example/map.xml\n");
+    /// assert_eq!(file.sitemaps().collect::<Vec<_>>(), ["https://shop.example/map.xml"]);
+    /// ```
+    pub fn sitemaps(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.lines_within_limit()
+            .flat_map(|line| &line.key_value)
+            .filter(|record| record.key == RobotsKey::Sitemap)
+            .map(|record| self.text(&record.value))
     }
 
     /// The line of this number, from 1.
@@ -224,7 +216,7 @@ impl RobotsFile {
     }
 
     /// A range of the file as text. Invalid UTF-8 is replaced.
-    pub fn text(&self, range: &Range<usize>) -> std::borrow::Cow<'_, str> {
+    pub fn text(&self, range: &Range<usize>) -> Cow<'_, str> {
         String::from_utf8_lossy(self.slice(range))
     }
 
@@ -274,13 +266,7 @@ fn has_rule(lines: &[RobotsLine]) -> bool {
 /// Parses one line. `text` is its range in the file, `skipped` the length of a byte order mark at
 /// its beginning. Bytes beyond `MAX_LINE_BYTES` or after a NUL are ignored.
 #[inline]
-fn parse_line(
-    bytes: &[u8],
-    number: usize,
-    text: Range<usize>,
-    skipped: usize,
-    end: LineEnd,
-) -> RobotsLine {
+fn parse_line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize) -> RobotsLine {
     count_steps(text.len() + 1);
     let mut issues = Vec::new();
     let start = (text.start + skipped).min(text.end);
@@ -308,7 +294,6 @@ fn parse_line(
     RobotsLine {
         number,
         text,
-        end,
         key_value,
         comment: comment.map(|place| place + 1..read.end),
         issues,

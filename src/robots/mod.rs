@@ -24,8 +24,8 @@ pub use dialect::{AgentName, Dialect};
 pub use dialect_rules::{AgentLine, DialectRules, FileGroup, FileVerdict, GroupMatch, RuleLine};
 pub use document::Rule;
 pub use file::{
-    FileFormat, KeySpelling, KeyValue, LineEnd, LineIssue, MAX_LINE_BYTES, MAX_ROBOTS_BYTES,
-    RobotsFile, RobotsKey, RobotsLine,
+    FileFormat, KeySpelling, KeyValue, LineIssue, MAX_LINE_BYTES, MAX_ROBOTS_BYTES, RobotsFile,
+    RobotsKey, RobotsLine,
 };
 pub use pattern::PathPattern;
 
@@ -35,7 +35,7 @@ pub(crate) use dialect::url_path;
 pub(crate) use document::{ExtensionLine, RobotsDocument, RuleGroup};
 pub(crate) use google_rules::{GoogleRules, differs_for_google};
 pub(crate) use group_matcher::GroupMatcher;
-pub(crate) use normalise::{LITERAL_STAR, escape_url};
+pub(crate) use normalise::{LITERAL_STAR, escape_url, parse_escape};
 pub(crate) use render::{format_seconds, render_robots_txt};
 pub(crate) use rule_set::RuleSet;
 pub(crate) use target::{RequestTarget, TargetScratch, reaches_robots_txt, without_query};

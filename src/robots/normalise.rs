@@ -63,7 +63,7 @@ fn hex_value(digit: u8) -> Option<u8> {
 }
 
 /// The byte of the percent-escape at the beginning of `text`.
-pub(super) fn parse_escape(text: &[u8]) -> Option<u8> {
+pub fn parse_escape(text: &[u8]) -> Option<u8> {
     match text {
         [b'%', high, low, ..] => Some(hex_value(*high)? << 4 | hex_value(*low)?),
         _ => None,

@@ -3,7 +3,7 @@
 
 use super::oracle::{SPACED, any_file, config};
 use crate::robots::step_counter;
-use crate::robots::{Dialect, DialectRules, LineEnd, RobotsFile};
+use crate::robots::{Dialect, DialectRules, RobotsFile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -15,11 +15,11 @@ fn check_lossless(bytes: &[u8]) -> Result<(), TestCaseError> {
         prop_assert_eq!(line.number, place + 1);
         prop_assert_eq!(line.text.start, together.len());
         together.extend(file.slice(&line.text));
-        together.extend(match line.end {
-            LineEnd::Lf => &b"\n"[..],
-            LineEnd::Cr => b"\r",
-            LineEnd::CrLf => b"\r\n",
-            LineEnd::Nothing => b"",
+        together.extend(match bytes.get(line.text.end..).unwrap_or_default() {
+            [b'\r', b'\n', ..] => &b"\r\n"[..],
+            [b'\r', ..] => b"\r",
+            [b'\n', ..] => b"\n",
+            _ => b"",
         });
         prop_assert!(
             !file

@@ -2,9 +2,7 @@
 //! marks, and the issues that are reported for a line.
 
 use super::dialects::{assert_both, assert_each};
-use crate::robots::{
-    FileFormat, KeySpelling, LineEnd, LineIssue, MAX_LINE_BYTES, RobotsFile, RobotsKey,
-};
+use crate::robots::{FileFormat, KeySpelling, LineIssue, MAX_LINE_BYTES, RobotsFile, RobotsKey};
 
 fn parsed_keys(text: &[u8]) -> Vec<Option<(RobotsKey, KeySpelling)>> {
     let file = RobotsFile::parse(text);
@@ -327,22 +325,22 @@ fn lines_are_counted_with_any_line_end() {
 }
 
 #[test]
-fn line_ends_are_recorded() {
+fn every_line_end_begins_a_new_line() {
     let file = RobotsFile::parse(*b"a\nb\rc\r\n\r\n\nd");
     let seen: Vec<_> = file
         .lines()
         .iter()
-        .map(|line| (line.number, !line.text.is_empty(), line.end))
+        .map(|line| (line.number, file.text(&line.text)))
         .collect();
     assert_eq!(
         seen,
         [
-            (1, true, LineEnd::Lf),
-            (2, true, LineEnd::Cr),
-            (3, true, LineEnd::CrLf),
-            (4, false, LineEnd::CrLf),
-            (5, false, LineEnd::Lf),
-            (6, true, LineEnd::Nothing)
+            (1, "a".into()),
+            (2, "b".into()),
+            (3, "c".into()),
+            (4, "".into()),
+            (5, "".into()),
+            (6, "d".into())
         ]
     );
     assert_eq!(RobotsFile::parse(*b"").lines(), []);

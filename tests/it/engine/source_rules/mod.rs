@@ -306,7 +306,7 @@ fn each_step_of_the_sequence_of_requests_stands_in_one_place() {
     for (step, place) in [
         ("SentResponse {", "requests/ticket/mod.rs"),
         ("RequestCopy::from_head(", "requests/pipeline.rs"),
-        ("AnswerContext::new(", "requests/pipeline.rs"),
+        ("AnswerContext {", "requests/pipeline.rs"),
     ] {
         let declares = |line: &str| {
             ["struct ", "enum ", "impl ", "-> "]

@@ -38,9 +38,13 @@ impl Application {
     fn start_example_with(name: &str, policy: &str) -> Application {
         let policies = tempfile::tempdir().expect("a temporary directory");
         fs::write(policies.path().join("shop.yaml"), policy).expect("a policy");
-        let mut child = example(name)
-            .arg("127.0.0.1:0")
-            .arg(policies.path())
+        let mut command = example(name);
+        command.arg("127.0.0.1:0").arg(policies.path());
+        Application::spawn(command, policies)
+    }
+
+    fn spawn(mut command: Command, policies: TempDir) -> Application {
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the example starts");
@@ -334,4 +338,24 @@ fn tonic_client_gets_the_status_of_its_call() {
             .expect("the example runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
     }
+}
+
+#[test]
+fn tonic_example_takes_an_address_alone_and_ends_in_order() {
+    let mut command = example("tonic");
+    command
+        .arg("127.0.0.1:0")
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let policies = tempfile::tempdir().expect("a temporary directory");
+    let mut server = Application::spawn(command, policies);
+    assert_ne!(server.address.port(), 8080);
+    // It waits for the signal once it answers.
+    let url = format!("http://{}", server.address);
+    let output = example("tonic").args(["--call", &url, BROWSER]).output();
+    assert_eq!(output.expect("the example runs").stdout, b"SERVING\n");
+    let interrupt = Command::new("kill")
+        .args(["-INT", &server.child.id().to_string()])
+        .status();
+    assert!(interrupt.expect("kill is installed").success());
+    assert!(server.child.wait().expect("it ends").success());
 }
