@@ -1,7 +1,8 @@
 //! [`AdminApp`]: the HTTP application of the read-only admin listener, with the dashboard,
 //! `/metrics`, `/healthz`, `/readyz` and the read API (JSON).
 //!
-//! A request is answered only if its Host is an IP address, `localhost` or a name without a dot.
+//! A request is answered only if its Host is an IP address, `localhost`, a name without a dot, or a
+//! name of `admin_hosts`.
 //! This stops DNS rebinding, in which an attacker's web page reads the responses through an
 //! operator's browser: the requests of such a page have the attacker's domain as Host. `/healthz`
 //! and `/readyz` reveal nothing. So requests for these two may have any Host, or none, as in health
@@ -27,16 +28,32 @@ pub struct AdminApp {
     operations: Arc<Operations>,
     access_log: AccessLog,
     dashboard: Arc<Dashboard>,
+    hosts: Arc<[String]>,
 }
 
 impl AdminApp {
-    /// `access_log` is for its metric of dropped lines.
-    pub fn new(operations: Arc<Operations>, access_log: AccessLog) -> AdminApp {
+    /// `access_log` is for its metric of dropped lines. `hosts` are the names of `admin_hosts`.
+    pub fn new(operations: Arc<Operations>, access_log: AccessLog, hosts: &[String]) -> AdminApp {
         AdminApp {
             dashboard: Arc::new(Dashboard::new(operations.clone())),
             operations,
             access_log,
+            hosts: hosts.into(),
         }
+    }
+
+    /// Whether a Host (with or without port) is an IP address, `localhost`, a name without a dot, as
+    /// in container networks, or one of `admin_hosts`. No foreign DNS zone can have a name without a
+    /// dot.
+    fn is_own_host(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(inner) => inner.split(']').next().unwrap_or(""),
+            None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        };
+        name.parse::<IpAddr>().is_ok()
+            || name.eq_ignore_ascii_case("localhost")
+            || (!name.is_empty() && !name.contains('.'))
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// The response, without Pingora's types. `path` includes the query. 421 for a Host that is not
@@ -49,10 +66,13 @@ impl AdminApp {
         path: &str,
     ) -> Response<Vec<u8>> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        if !matches!(path, "/healthz" | "/readyz") && !host.is_some_and(is_local_name) {
+        if !matches!(path, "/healthz" | "/readyz")
+            && !host.is_some_and(|host| self.is_own_host(host))
+        {
             return text_response(
                 StatusCode::MISDIRECTED_REQUEST,
-                "Open this page under the address of the admin listener, or as localhost.\n",
+                "Open this page under the address of the admin listener, or as localhost. To use another name, add it to \
+                 admin_hosts in crawlgate.yaml.\n",
             );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
@@ -136,18 +156,6 @@ impl ServeHttp for AdminApp {
         }
         response
     }
-}
-
-/// Whether a Host (with or without port) is an IP address, `localhost`, or a name without a dot, as
-/// in container networks. No foreign DNS zone can have such a name.
-fn is_local_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(inner) => inner.split(']').next().unwrap_or(""),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.parse::<IpAddr>().is_ok()
-        || name.eq_ignore_ascii_case("localhost")
-        || (!name.is_empty() && !name.contains('.'))
 }
 
 /// The value as JSON, or 400 with the mistakes of the query.

@@ -9,6 +9,7 @@ use crate::peers::{
 };
 use crate::telemetry::{Metrics, StoreMetrics};
 use crate::time::Timestamp;
+use MemberState::{Gone, Left, Present, Silent};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -74,13 +75,13 @@ impl StoreStatus {
         let mut lag = 0.0;
         for member in members {
             match member.standing {
-                MemberState::Present => {
+                Present => {
                     present += 1;
                     differing += i64::from(!member.same_policies);
                     lag = f64::max(lag, member.lag);
                 }
-                MemberState::Silent => silent += 1,
-                MemberState::Left | MemberState::Gone => {}
+                Silent => silent += 1,
+                Left | Gone => {}
             }
         }
         store.up.set(self.exchange.away.is_none().into());
@@ -165,22 +166,22 @@ fn member_message(found: &MemberStatus) -> Option<String> {
     } = found;
     let name = format!("instance {} on {}", member.id, member.host);
     match standing {
-        MemberState::Silent => Some(format!(
+        Silent => Some(format!(
             "{name} has not reported for {lag:.0} s. crawlgate counts no violations until it reports, or for {} \
              hours. If it will not come back, run \"crawlgate instances forget {}\"",
             MEMBER_GONE_AFTER.as_secs() / 3_600,
             member.id
         )),
-        MemberState::Present if !same_policies => Some(format!(
+        Present if !same_policies => Some(format!(
             "{name} has other policies than this instance, so crawlers get different robots.txt files. Copy the same \
              policies to both"
         )),
-        MemberState::Present if !same_crawlers => Some(format!(
+        Present if !same_crawlers => Some(format!(
             "{name} (crawlgate {}) has other names for crawlers than this instance. What one crawler was served \
              counts for all. Run the same version with the same policies on both",
             member.version
         )),
-        MemberState::Present | MemberState::Left | MemberState::Gone => None,
+        Present | Left | Gone => None,
     }
 }
 
@@ -200,10 +201,10 @@ pub fn hindrance_words(hindrance: NoAccusationReason) -> &'static str {
 /// and another one has its last known state ("was present").
 pub fn member_state_words(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
-        MemberState::Present => "present",
-        MemberState::Silent => "silent",
-        MemberState::Left => "left",
-        MemberState::Gone => "gone",
+        Present => "present",
+        Silent => "silent",
+        Left => "left",
+        Gone => "gone",
     };
     match &exchange.away {
         None => word.to_owned(),

@@ -45,6 +45,8 @@ pub struct OptionalServices {
     pub instances: Option<StoreMonitor>,
     /// The settings, to notice that their file was changed.
     pub settings: Option<Settings>,
+    /// Says why this start began another first day, and until when it lasts at least.
+    pub first_day: Option<(Timestamp, Finding)>,
 }
 
 /// The operations of the running crawlgate. They block: a reload, for example, compiles policies.
@@ -115,8 +117,8 @@ impl Operations {
     pub fn predecessor_finding(&self) -> Option<Finding> {
         let until = (*lock(&self.predecessor_until))?.format_with("%H:%M:%S UTC");
         let message = format!(
-            "The process of the last upgrade still answers its open connections by the former rules, until {until} at \
-             the latest."
+            "The process of the last upgrade still has open connections, idle or with a request. Each gets one more \
+             response by the former rules, until {until} at the latest."
         );
         Some(Finding::new("predecessor-answers", message))
     }
@@ -184,8 +186,14 @@ impl Operations {
         let mut status = InstanceStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
+            ready: self.is_ready(),
             policies,
             predecessor: self.predecessor_finding(),
+            first_day: self
+                .sources
+                .first_day
+                .clone()
+                .and_then(|(until, finding)| (now <= until).then_some(finding)),
             problems: Vec::new(),
             origins: upstreams.servers,
             queues: upstreams.queues,

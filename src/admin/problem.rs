@@ -38,7 +38,8 @@ pub enum ProblemKind {
     OriginFailing,
     /// Verified search crawlers are turned away from an origin.
     SearchTurnedAway,
-    /// Requests were not sent to an origin because crawlgate may open no more files.
+    /// Connections were not accepted, or requests not sent to an origin, because crawlgate may open
+    /// no more files.
     FileLimit,
     /// Requests are for hosts without an origin.
     NoOrigin,

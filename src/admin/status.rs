@@ -37,12 +37,18 @@ pub struct InstanceStatus {
     /// How long it has been running.
     #[serde(default)]
     pub uptime_seconds: u64,
+    /// Whether it is ready, as `/readyz`: not during its start and its stop.
+    #[serde(default)]
+    pub ready: bool,
     /// Policies, sites and warnings.
     #[serde(flatten)]
     pub policies: SitesStatus,
     /// Says that the process of the last upgrade still answers requests, and until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<Finding>,
+    /// Says why this start began another first day, and until when no violation counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_day: Option<Finding>,
     /// The problems that need attention.
     pub problems: Vec<Problem>,
     /// The results of requests to each server of an origin in the last five minutes.
@@ -86,10 +92,11 @@ impl InstanceStatus {
             }));
         }
         let unopened: u64 = self.origins.iter().map(|origin| origin.unopened).sum();
-        if unopened > 0 {
+        let unaccepted = self.traffic.unaccepted;
+        if unopened + unaccepted > 0 {
             problems.push(Problem::new(
                 ProblemKind::FileLimit,
-                file_limit_message(unopened),
+                file_limit_message(unopened, unaccepted),
             ));
         }
         for queue in &self.queues {
@@ -162,14 +169,16 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
     Some(Problem::new(ProblemKind::IdentityLists, message))
 }
 
-fn file_limit_message(requests: u64) -> String {
+fn file_limit_message(unopened: u64, unaccepted: u64) -> String {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     format!(
-        "{} in the last five minutes were not sent to an origin, because crawlgate may open no more than {}. Clients \
-         got 503, unless a second attempt succeeded. Raise LimitNOFILE in the unit of systemd, or \"ulimit -n\", and \
-         restart crawlgate. Or lower limits.connections in crawlgate.yaml",
-        plural_thousands(requests, "request"),
-        plural_thousands(limit, "file")
+        "crawlgate may open no more than {}. In the last five minutes it could not accept a connection {}, and did \
+         not send {} to an origin. Such a connection waits. Such a request gets 503, unless a second attempt succeeds. \
+         Raise LimitNOFILE in the unit of systemd, or \"ulimit -n\", and restart crawlgate. Or lower \
+         limits.connections in crawlgate.yaml",
+        plural_thousands(limit, "file"),
+        plural_thousands(unaccepted, "time"),
+        plural_thousands(unopened, "request")
     )
 }
 
@@ -250,8 +259,8 @@ fn bypassed_file_message(site: &str) -> String {
 
 fn unclaimed_hosts_message(traffic: &TrafficDiagnostics) -> String {
     format!(
-        "{} of {} requests in the last five minutes were for hosts without a policy ({}). crawlgate forwards them \
-         unchanged and watches no crawler there. Add these hosts to \"hosts\" of a policy",
+        "{} of {} requests in the last five minutes were for hosts without a policy ({}). They pass \
+         unchanged, and crawlgate watches no crawler there. Add these hosts to \"hosts\" of a policy",
         thousands(traffic.unclaimed),
         thousands(traffic.requests),
         join_counts(&traffic.unclaimed_hosts)

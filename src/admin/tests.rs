@@ -87,7 +87,11 @@ fn control_commands(operations: Arc<Operations>) -> ControlRequestHandler {
 fn admin_listener_answers_only_local_names() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = test_operations(directory.path());
-    let app = AdminApp::new(operations.clone(), AccessLog::off());
+    let app = AdminApp::new(
+        operations.clone(),
+        AccessLog::off(),
+        &["metrics.internal".to_owned()],
+    );
     let get = |host: &str, path: &str| {
         app.respond(&Method::GET, Some(host), path)
             .status()
@@ -97,6 +101,8 @@ fn admin_listener_answers_only_local_names() {
     assert_eq!(get("[::1]:9190", "/metrics"), 200);
     assert_eq!(get("localhost", "/api/status"), 200);
     assert_eq!(get("crawlgate:9190", "/metrics"), 200);
+    assert_eq!(get("Metrics.internal:9190", "/metrics"), 200);
+    assert_eq!(get("www.metrics.internal", "/metrics"), 421);
     assert_eq!(get("attacker.example", "/metrics"), 421);
     assert_eq!(
         app.respond(&Method::GET, None, "/metrics")
@@ -131,7 +137,7 @@ fn admin_listener_answers_only_local_names() {
 fn invalid_query_is_rejected_with_mistakes() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = test_operations(directory.path());
-    let app = AdminApp::new(operations.clone(), AccessLog::off());
+    let app = AdminApp::new(operations.clone(), AccessLog::off(), &[]);
     let status = |path: &str| {
         let answer = app.respond(&Method::GET, Some("localhost"), path);
         answer.status().as_u16()
@@ -403,7 +409,7 @@ fn long_or_endless_request_is_rejected() {
 #[test]
 fn status_has_version_and_uptime() {
     let directory = tempfile::tempdir().expect("a directory");
-    let app = AdminApp::new(test_operations(directory.path()), AccessLog::off());
+    let app = AdminApp::new(test_operations(directory.path()), AccessLog::off(), &[]);
     let answer = app.respond(&Method::GET, Some("localhost"), "/api/status");
     let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));

@@ -4,8 +4,8 @@
 
 use super::Operations;
 use super::query::{QueryError, QueryMistake, QueryParameters};
-use crate::crawlers::Registry;
 use crate::record::{NO_CRAWLER, RecordField, RecordRow, ViolationKind};
+use crate::report::registry_crawler;
 use crate::telemetry::{EventLog, UNCLAIMED};
 use crate::verdict::IdentityStatus;
 use serde::Serialize;
@@ -96,10 +96,7 @@ fn is_known_crawler(operations: &Operations, events: &[Arc<RecordRow>], crawler:
         .iter()
         .flat_map(|entry| entry.site.tokens.tokens());
     [NO_CRAWLER, UNKNOWN_BOTS].contains(&crawler)
-        || Registry::builtin()
-            .crawlers()
-            .iter()
-            .any(|known| known.id == crawler)
+        || registry_crawler(crawler).is_some()
         || tokens.any(|token| token == crawler)
         || has_event(events, RecordField::Crawler, crawler)
 }

@@ -16,6 +16,7 @@ use super::stop_signals::StopSignals;
 use super::tls::{CompletedHandshake, ListenerTls};
 use super::transport::BoxedTransport;
 use crate::answers::Rejection;
+use crate::files::is_file_limit;
 use crate::forwarding::{ConnectionPeer, is_trusted};
 use crate::requests::{ClientConnection, HttpsRedirect, LimitReached};
 use async_trait::async_trait;
@@ -50,6 +51,9 @@ impl ServeConnection for ListenerService {
     }
 
     fn log_accept_error(&self, error: &io::Error) {
+        if is_file_limit(error) {
+            self.edge.requests.record_unaccepted();
+        }
         self.edge.close_log.record(CloseReason::Accept, None, error);
     }
 }

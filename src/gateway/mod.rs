@@ -16,7 +16,7 @@ use crate::forwarding::{PageRewriteState, RewriteLabel};
 use crate::heads::X_ROBOTS_TAG;
 use crate::requests::{ArrivalTimes, PendingRecord, RequestPipeline, ResponseEnd, Ticket};
 use crate::settings::Limits;
-use crate::upstreams::{AttemptProgress, Attempts, Upstreams};
+use crate::upstreams::{AttemptProgress, Attempts, Upstreams, logged_error};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -259,7 +259,7 @@ impl ProxyHttp for Gateway {
                 .collect(),
             bytes: session.body_bytes_sent() as u64,
             ended_by: error.map_or(ResponseEnd::Complete, |error| {
-                ResponseEnd::Error(error.etype().as_str())
+                ResponseEnd::Error(logged_error(error))
             }),
         };
         match connection::client_connection(session) {

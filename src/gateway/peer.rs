@@ -48,6 +48,9 @@ pub async fn choose_peer(
         }
         return Err(none.error());
     }
+    if let Some(ticket) = &mut ctx.ticket {
+        ticket.set_server(ctx.attempts.server_address());
+    }
     share_place_with_connection(session, ctx);
     ctx.attempts
         .peer()

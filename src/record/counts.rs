@@ -233,6 +233,15 @@ impl RequestCounts {
         self.totals[CountColumn::LicenseDemanded as usize]
     }
 
+    /// Requests that crawlgate answered itself: with robots.txt, a block, a demand for a licence, or
+    /// a pause.
+    pub fn answered_by_crawlgate(&self) -> u64 {
+        use CountColumn::*;
+
+        let own = [RobotsTxt, Refused, LicenseDemanded, Paused];
+        own.iter().map(|column| self.totals[*column as usize]).sum()
+    }
+
     /// Requests without a licence that the policy asks for: those that were answered with the
     /// demand, and those that `mode: enforce` would have answered with it.
     pub fn without_license(&self) -> u64 {

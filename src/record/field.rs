@@ -24,6 +24,8 @@ pub enum RecordField {
     Status,
     Bytes,
     Milliseconds,
+    OriginMilliseconds,
+    Server,
     UserAgent,
     Referer,
     Site,
@@ -47,6 +49,7 @@ pub enum RecordField {
     Observed,
     RequestId,
     TraceId,
+    LicenseToken,
     CallsItself,
     RetryAfter,
     LeftOut,
@@ -89,9 +92,12 @@ impl RecordField {
                 | NeverFetched
                 | Observed
                 | TraceId
+                | LicenseToken
                 | CallsItself
                 | RetryAfter
                 | LeftOut
+                | OriginMilliseconds
+                | Server
         )
     }
 
@@ -122,9 +128,9 @@ impl RecordField {
             Tls => FieldValue::Word(request.tls?),
             Status => FieldValue::Number(response.status.into()),
             Bytes => FieldValue::Number(response.body_bytes),
-            Milliseconds => {
-                FieldValue::Decimal((response.elapsed.as_secs_f64() * 1e6).round() / 1e3)
-            }
+            Milliseconds => FieldValue::from_duration(response.elapsed),
+            OriginMilliseconds => FieldValue::from_duration(response.origin_elapsed?),
+            Server => FieldValue::from_text(response.server.as_ref()?),
             UserAgent => FieldValue::from_bytes(request.user_agent()?),
             Referer => FieldValue::from_bytes(request.referer()?),
             Site => FieldValue::from_text(&record.site()?.name),
@@ -133,6 +139,7 @@ impl RecordField {
             Action => FieldValue::Word(record.action()),
             RequestId => FieldValue::from_bytes(request.id()),
             TraceId => FieldValue::from_bytes(request.trace_id()?),
+            LicenseToken => FieldValue::Flag(request.has_license_token),
             Error => FieldValue::Word(response.error?),
             // The event log adds it.
             LeftOut => return None,

@@ -5,15 +5,14 @@
 
 use super::CountedAction;
 use crate::crawlers::Claim;
-use crate::policy::{PublicationHistory, RobotsVersionId, SiteEntry, Snapshot};
+use crate::policy::{PublicationHistory, RobotsVersionId, Site, SiteEntry, Snapshot};
 use crate::robots::format_seconds;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersionsBasis, Decision, Identity, IdentityDoubt, Kind, ProofKind, SiteClaim,
-    delay_location, rule_location, select_versions,
+    CachedVersionsBasis, Decision, Identity, IdentityDoubt, Kind, ProofKind, RuleRef, SiteClaim,
+    select_versions, source_location,
 };
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The result of judging a request.
 #[derive(Clone, Debug)]
@@ -80,6 +79,36 @@ pub struct SiteJudgement {
     pub snapshot: Arc<Snapshot>,
 }
 
+/// A line of a site's robots.txt that decided about a request. Cheap to make and to clone, because
+/// its texts are made when they are asked for.
+#[derive(Clone)]
+pub struct DecidingLine {
+    site: Arc<Site>,
+    group: usize,
+    /// The rule in the group; `None` for the crawl delay of the group.
+    rule: Option<usize>,
+}
+
+impl DecidingLine {
+    /// The line, such as `Disallow: /cart/`.
+    pub fn text(&self) -> Option<String> {
+        let group = self.site.document.groups.get(self.group)?;
+        Some(match self.rule {
+            Some(rule) => group.rules.get(rule)?.to_string(),
+            None => format!("Crawl-delay: {}", format_seconds(group.crawl_delay?)),
+        })
+    }
+
+    /// Its location: `file:line:column` of the policy, or a line of the origin's file.
+    pub fn location(&self) -> Option<String> {
+        let source = match self.rule {
+            Some(rule) => self.site.rule(self.group, rule)?.1,
+            None => self.site.delay_sources.get(self.group)?.as_ref()?,
+        };
+        Some(source_location(source, &self.site).0)
+    }
+}
+
 impl SiteJudgement {
     /// The history that the request was judged by, given its host.
     fn history(&self, host: &[u8]) -> &PublicationHistory {
@@ -114,31 +143,29 @@ impl SiteJudgement {
 
     /// The line of robots.txt that decided: the crawl delay for a request that came too soon, else
     /// the rule.
+    pub fn deciding_line(&self) -> Option<DecidingLine> {
+        let RuleRef { group, rule } = self.decision.rule?;
+        let site = &self.entry().site;
+        let has_delay = site.document.groups.get(group)?.crawl_delay.is_some();
+        let rule = match self.decision.slow_retry_after() {
+            Some(_) if has_delay => None,
+            _ => Some(rule?),
+        };
+        Some(DecidingLine {
+            site: site.clone(),
+            group,
+            rule,
+        })
+    }
+
+    /// The text of that line.
     pub fn rule(&self) -> Option<String> {
-        let deciding = self.decision.rule?;
-        let document = &self.entry().site.document;
-        let group = document.groups.get(deciding.group)?;
-        if let Some(delay) = self.crawl_delay() {
-            return Some(format!("Crawl-delay: {}", format_seconds(delay)));
-        }
-        let rule = group.rules.get(deciding.rule?)?;
-        Some(rule.to_string())
+        self.deciding_line()?.text()
     }
 
     /// The location of that line: `file:line:column` of the policy, or a line of the origin's file.
     pub fn rule_location(&self) -> Option<String> {
-        let site = &self.entry().site;
-        match self.crawl_delay() {
-            Some(_) => delay_location(&self.decision, site),
-            None => rule_location(&self.decision, site),
-        }
-    }
-
-    /// The crawl delay of the group that applied, if the request came too soon.
-    fn crawl_delay(&self) -> Option<Duration> {
-        self.decision.slow_retry_after()?;
-        let group = self.decision.rule?.group;
-        self.entry().site.document.groups.get(group)?.crawl_delay
+        self.deciding_line()?.location()
     }
 
     /// Whether the crawler is accused of breaking the robots.txt that it was served: a violation,

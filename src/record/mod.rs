@@ -20,19 +20,20 @@ mod visit;
 pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, truncate_label};
 pub use counts::{CountsByIdentity, RequestCounts};
 pub use field::{RecordField, SAMPLE_FIELDS};
-pub use judgement::{Judgement, SignatureProof, SiteJudgement};
+pub use judgement::{DecidingLine, Judgement, SignatureProof, SiteJudgement};
 pub use names::{CountedAction, RecordedKind, ViolationKind, identity_label};
 pub use proxy_path::ProxyPath;
 pub use request::{ArrivalTimes, RequestCopy};
 pub use row::{RecordLine, RecordRow};
 pub use top_paths::{DayPaths, PathRequest, TopPaths, TopPathsKey, printable_path};
 pub use value::{FieldValue, time_with_milliseconds, truncate_field};
-pub use visit::is_visit;
+pub use visit::{is_part_of_page, is_visit};
 
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
 use crate::policy::Site;
 use crate::verdict::{Action, Identity, claim_label};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The crawler label of requests of visitors in metrics.
@@ -79,6 +80,8 @@ pub struct SentResponse {
     pub elapsed: Duration,
     /// How long the origin took to send the head of its response; `None` where it sent none.
     pub origin_elapsed: Option<Duration>,
+    /// The address of the server of the origin that the request was last sent to.
+    pub server: Option<Arc<str>>,
     /// Whether the client got a complete copy of robots.txt, or a 304 for its own copy.
     pub is_copy: bool,
     /// Why the request ended early.

@@ -73,6 +73,16 @@ impl RecordRow {
         self.0.push((field, value));
     }
 
+    /// Removes the query of the target.
+    pub fn remove_query(&mut self) {
+        for (field, value) in &mut self.0 {
+            if let (RecordField::Target, FieldValue::Text(text)) = (field, value) {
+                let path = text.split('?').next().unwrap_or_default();
+                *text = path.to_owned().into();
+            }
+        }
+    }
+
     /// The value of a field; `None` where the row has none.
     pub fn get(&self, field: RecordField) -> Option<&FieldValue<'static>> {
         let found = self.0.iter().find(|(known, _)| *known == field);

@@ -9,7 +9,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The most bytes of a text that a client sent: a log does not grow with its input.
 const MAX_TEXT: usize = 2048;
@@ -48,6 +48,11 @@ impl<'a> FieldValue<'a> {
     /// An owned text.
     pub fn from_string(text: String) -> FieldValue<'a> {
         FieldValue::Text(text.into())
+    }
+
+    /// A duration in milliseconds, to the microsecond.
+    pub fn from_duration(duration: Duration) -> FieldValue<'a> {
+        FieldValue::Decimal((duration.as_secs_f64() * 1e6).round() / 1e3)
     }
 
     /// The value without borrows.

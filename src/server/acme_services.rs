@@ -47,13 +47,6 @@ impl AcmeServices {
         })
     }
 
-    /// Answers the open challenges of the process before, as its `acme` passed them.
-    pub fn restore_challenges(&self, challenges: serde_json::Value) {
-        if let Ok(challenges) = serde_json::from_value(challenges) {
-            self.issued.restore_challenges(challenges);
-        }
-    }
-
     /// The files by which crawlgate answers http challenges; `None` without `acme`.
     pub fn challenge_files(&self) -> Option<OwnChallengeLookup> {
         let issued = self.state.as_ref().map(|_| self.issued.clone())?;

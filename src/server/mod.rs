@@ -310,7 +310,7 @@ fn log_certificate_problems(services: &Services) {
     let problems = certificates.problems(services.instance.clock.moment().now);
     let origins = &services.settings.origins;
     let uncovered =
-        certificates.uncovered_host_problems(origins.iter().flat_map(|origin| &origin.hosts));
+        certificates.uncovered_hosts_problem(origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.message);
     }

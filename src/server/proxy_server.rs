@@ -123,6 +123,7 @@ impl ProxyServer {
         let app = AdminApp::new(
             services.operations.clone(),
             services.instance.access.clone(),
+            &services.settings.admin_hosts,
         );
         self.server.add_service(AcceptService {
             name: "admin",

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::evidence::EvidenceRecorder;
 use crate::facts::StoredFacts;
+use crate::finding::Finding;
 use crate::identity::refresh::{ListRefresher, ListUpdateHandle};
 use crate::identity::{IdentityVerifier, ProofMethods, reverse_dns};
 use crate::judge::{PeerConfirmation, RequestLogs};
@@ -24,6 +25,7 @@ use crate::settings::{IdentitySettings, ListSource, ListenAddress, Settings};
 use crate::sites::{DefaultSite, InitialOriginRobots, SiteLoadOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
+use crate::time::Timestamp;
 use crate::upgrade::HandedOverMemory;
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep};
 use crate::upstreams::Upstreams;
@@ -62,17 +64,20 @@ impl Services {
         memory: HandedOverMemory,
     ) -> Result<(Arc<Services>, OriginRobotsTracker), ServerError> {
         let clock = open_clock(&settings)?.continued_from(Duration::from_millis(memory.monotonic));
+        let started = clock.moment();
         let (store, restored) = open_state(&settings, lock, clock.clone())?;
-        let now = clock.moment().now;
+        let now = started.now;
         let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
         let sites = site_options(&settings, &copies);
         let (proofs, queue) = open_proofs(&settings.identity, &restored.facts, &store);
         let confirmation = settings.store.as_ref().map(|_| Arc::default());
         let mut logs = open_logs(&settings, confirmation.clone())?;
         let evidence = open_evidence(&settings)?;
-        logs.sinks.extend(evidence.sink(&proofs));
+        logs.sinks
+            .extend(evidence.sink(&proofs, &settings.identity.lists));
         let parts = InstanceInputs {
             clock,
+            started,
             store: &store,
             restored: &restored,
             sites,
@@ -94,16 +99,13 @@ impl Services {
         let sites = instance.sites.clone();
         let robots = OriginRobotsTracker::new(sites, &settings.origins, copies, store.clone(), now);
         let lists = start_proofs(&settings.identity, queue, &instance, scheduler)?;
-        let upstreams = Upstreams::new(
+        let upstreams = Arc::new(Upstreams::new(
             &settings.origins,
             &instance.metrics,
             instance.events.clone(),
             instance.clock.clone(),
-        )?;
+        )?);
         upstreams.restore_handed_over_servers(&memory.servers);
-        // An authority may still check challenges of the previous process.
-        acme_services.restore_challenges(memory.challenges);
-        let upstreams = Arc::new(upstreams);
         let requests = request_pipeline(&settings, &instance, &acme_services);
         let acme = acme_services.open_acme(&settings, &instance);
         let sources = OptionalServices {
@@ -113,6 +115,7 @@ impl Services {
                 .as_ref()
                 .map(|peers| peers.store_monitor(&instance.metrics)),
             settings: Some(settings.clone()),
+            first_day: new_first_day(&settings, &restored, &instance, now),
         };
         let operations = Operations::new(
             InstanceUpkeep::new(instance.clone(), store.clone()),
@@ -165,6 +168,36 @@ impl Services {
             + self.upstreams.reload_tls_files();
         metrics.edge.refused_renewals.set(refused as i64);
     }
+}
+
+/// Why this start begins another first day, and until when it lasts at least. Logs it. `None` if it
+/// begins none, at the very first start, and with a shared store: what other instances observed
+/// counts.
+fn new_first_day(
+    settings: &Settings,
+    restored: &RestoredState,
+    instance: &Instance,
+    now: Timestamp,
+) -> Option<(Timestamp, Finding)> {
+    if settings.store.is_some() {
+        return None;
+    }
+    let reason = restored.gap_reason(now)?;
+    let snapshot = instance.sites.snapshot();
+    let lifetimes = snapshot
+        .sites()
+        .iter()
+        .map(|entry| entry.site.copy_lifetime());
+    let until = now.plus(lifetimes.min()?);
+    let finding = Finding::new(
+        "first-day",
+        format!(
+            "{reason}. What crawlers fetched meanwhile is not known, so another first day begins: no violation counts \
+             until {until}. On a host that crawlers visit only later, it lasts longer"
+        ),
+    );
+    tracing::warn!("{finding}");
+    Some((until, finding))
 }
 
 /// The options of the sites, from the settings and the stored copies.

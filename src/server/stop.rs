@@ -17,6 +17,7 @@ use crate::admin::Operations;
 use crate::edge::{ConnectionCounter, StopSender};
 use crate::gateway::Gateway;
 use crate::locks::lock;
+use crate::numbers::plural;
 use crate::upkeep::Instance;
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
@@ -108,14 +109,16 @@ impl StopHandle {
             .map_or(StopRequest::Immediate, |request| *request)
     }
 
-    /// Logs the end: the cause of the stop, how it ended, and how many connections were cut off.
-    fn log_end(&self, how: &str, connections: usize) {
+    /// Logs the end: the cause of the stop, how it ended, and how many connections were cut off, with
+    /// how many `requests`.
+    fn log_end(&self, how: &str, connections: usize, requests: i64) {
         let cause = self.cause.get().unwrap_or(&"a stop");
         match connections {
             0 => tracing::info!("stopped after {cause}: {how}"),
             _ => tracing::warn!(
-                connections,
-                "stopped after {cause}: {how}; crawlgate cut the remaining connections off"
+                "stopped after {cause}: {how}; crawlgate cut off {} with {}",
+                plural(connections, "connection"),
+                plural(requests, "open request")
             ),
         }
     }
@@ -148,7 +151,8 @@ impl ShutdownSignalWatch for ShutdownWaiter {
         };
         self.stop.admin.close();
         flush_logs(&self.operations.instance);
-        self.stop.log_end(how, self.open.open_count());
+        let connections = self.open.open_count();
+        self.stop.log_end(how, connections, self.open_requests());
         if request == StopRequest::Immediate {
             ShutdownSignal::FastShutdown
         } else {
@@ -158,6 +162,11 @@ impl ShutdownSignalWatch for ShutdownWaiter {
 }
 
 impl ShutdownWaiter {
+    /// The number of requests that are not yet answered completely.
+    fn open_requests(&self) -> i64 {
+        self.operations.instance.metrics.in_flight.get()
+    }
+
     /// Closes the listeners and waits for the last request, unless `request` is `Immediate`. Returns
     /// how that ended: with the last request, at the limit, or by a second signal.
     async fn drain_requests(&self, request: StopRequest) -> &'static str {
@@ -175,7 +184,8 @@ impl ShutdownWaiter {
             return "at once";
         }
         tracing::info!(
-            "stopping: crawlgate accepts no new connections and waits up to {:?} for running requests",
+            "stopping: {}, waiting up to {:?} (limits.drain)",
+            plural(self.open_requests(), "open request"),
             self.limit
         );
         tokio::select! {
@@ -191,8 +201,9 @@ impl ShutdownWaiter {
     async fn drain_connections(&self) -> &'static str {
         self.operations.set_ready(false);
         tracing::info!(
-            connections = self.open.open_count(),
-            "the new process serves; this one accepts no new connections and waits up to {:?} for the open ones",
+            "the new process serves; this one has {}, and waits up to {:?} (upgrade.drain) for them and for idle \
+             connections",
+            plural(self.open_requests(), "open request"),
             self.upgrade_limit
         );
         let how = tokio::select! {

@@ -24,14 +24,9 @@ pub enum BackupError {
     Exists(String),
     #[error("cannot write {file}: {error}; no backup was made")]
     Unwritten { file: String, error: io::Error },
-    #[error("cannot read {file}: {error}; no backup was made")]
-    Unread {
-        file: String,
-        error: rusqlite::Error,
-    },
-    /// The disk or the state is damaged.
+    /// The state cannot be read, or it or the disk is damaged.
     #[error("cannot back up {file}: {problem}; no backup was made")]
-    Damaged { file: String, problem: String },
+    Failed { file: String, problem: String },
 }
 
 /// Copies the state of a directory into a new file that only this user can read. Returns the length
@@ -59,12 +54,10 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
         .prefix(".crawlgate-backup")
         .tempfile_in(parent_directory(to))
         .map_err(unwritten)?;
-    if let Err(error) = vacuum_into(copy.path(), &file) {
-        return Err(Unread { file: name, error });
-    }
-    let problem = mark_incomplete(copy.path()).unwrap_or_else(|error| error.to_string());
+    let checked = vacuum_into(copy.path(), &file).and_then(|_| mark_incomplete(copy.path()));
+    let problem = checked.unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
-        return Err(Damaged {
+        return Err(Failed {
             file: name,
             problem,
         });

@@ -6,7 +6,7 @@ use super::history::{self, RequestHistoryBatch};
 use super::previous_run::PreviousRun;
 use super::tables::{StateTables, create_table_sql, expiry_column, upsert_sql};
 use crate::facts::{CLOCK_TOLERANCE, ColumnValue, Fact, StoredFacts, TABLES};
-use crate::files::{check_database, prepare_database};
+use crate::files::{check_database, file_identity, prepare_database};
 use crate::time::Timestamp;
 use DatabaseError::{Damaged, Former, Gone, Newer, Unusable};
 use rusqlite::{
@@ -14,7 +14,6 @@ use rusqlite::{
 };
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -474,13 +473,6 @@ pub fn set_aside(file: &Path, why: &str, now: Timestamp) -> io::Result<PathBuf> 
     }
     fs::rename(file, &aside)?;
     Ok(aside)
-}
-
-/// The device and the inode of the file that has this name now.
-fn file_identity(file: &Path) -> Option<(u64, u64)> {
-    fs::metadata(file)
-        .ok()
-        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// The path of the file with `suffix` appended to its name.

@@ -4,6 +4,7 @@
 //! the lock to the next process.
 
 use crate::files::{foreign_file_error, open_own_file};
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
@@ -54,7 +55,7 @@ impl ProcessLock {
             .create(true)
             .truncate(false)
             .mode(0o600);
-        let mut file = open_own_file(&options, path)?;
+        let mut file = open_own_file(&options, path).map_err(|error| name_owner(path, error))?;
         let locked = file.try_lock();
         let mut written = Vec::new();
         (&mut file)
@@ -144,6 +145,23 @@ impl ProcessLock {
     }
 }
 
+/// The error, with the owner of `path` and what to do, if another user's file or directory may be
+/// the cause.
+pub fn name_owner(path: &Path, error: io::Error) -> io::Error {
+    let own = geteuid().as_raw();
+    match path.symlink_metadata().map(|found| found.uid()) {
+        Ok(owner) if owner != own && error.kind() == io::ErrorKind::PermissionDenied => {
+            let path = path.display();
+            let cause = format!(
+                "{path} belongs to the user {owner}, and crawlgate runs as the user {own}; change its owner, or use \
+                 another place"
+            );
+            io::Error::new(error.kind(), cause)
+        }
+        _ => error,
+    }
+}
+
 impl Drop for ProcessLock {
     /// Unlocks the file, unless the lock was transferred. Closing it is not enough, because a
     /// process that was just forked has the file open until it runs its own program.
@@ -156,8 +174,9 @@ impl Drop for ProcessLock {
 
 #[cfg(test)]
 mod tests {
-    use super::{LockOutcome, ProcessLock};
-    use std::path::PathBuf;
+    use super::{LockOutcome, ProcessLock, name_owner};
+    use std::os::unix::fs::{MetadataExt, chown};
+    use std::path::{Path, PathBuf};
     use std::{fs, io};
 
     fn file(directory: &tempfile::TempDir) -> PathBuf {
@@ -267,5 +286,24 @@ mod tests {
         fs::create_dir(file(&directory)).expect("made");
         assert!(ProcessLock::acquire(&file(&directory)).is_err());
         assert!(ProcessLock::acquire(&directory.path().join("missing/lock")).is_err());
+    }
+
+    #[test]
+    fn other_owner_is_named_if_access_is_denied() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let own = directory.path();
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(name_owner(own, denied()).to_string(), denied().to_string());
+        // Only root can give a file away. To everybody else `/` is another user's.
+        let foreign = chown(own, Some(65_534), None).map_or(Path::new("/"), |()| own);
+        let owner = foreign.metadata().expect("there").uid();
+        let named = name_owner(foreign, denied());
+        assert_eq!(named.kind(), io::ErrorKind::PermissionDenied);
+        let text = named.to_string();
+        assert!(
+            text.starts_with(&foreign.display().to_string())
+                && text.contains(&format!(" {owner},")),
+            "{text}"
+        );
     }
 }

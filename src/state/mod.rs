@@ -48,7 +48,7 @@ mod writer;
 pub use backup::back_up;
 pub use health::{StateError, StoreHealth};
 #[cfg(feature = "state")]
-pub use lock::{LockOutcome, ProcessLock};
+pub use lock::{LockOutcome, ProcessLock, name_owner};
 #[cfg(not(feature = "state"))]
 pub use no_store::StateStore;
 pub use previous_run::{PreviousRun, RestoredState};

@@ -117,11 +117,35 @@ impl RestoredState {
         self.set_aside.is_some()
             || self.previous_run == Unknown && self.facts != StoredFacts::default()
     }
+
+    /// Why the observation of hosts begins anew at a start at `now`; `None` if it goes on, and if
+    /// there was no run before.
+    pub fn gap_reason(&self, now: Timestamp) -> Option<String> {
+        if self.is_continued {
+            return None;
+        }
+        match self.previous_run {
+            Clean { at: end } | Crashed { last_commit: end } if end > now => Some(format!(
+                "The clock was set back: the last run ended at {end}"
+            )),
+            Clean { at } => Some(format!(
+                "crawlgate was down since {at}, for more than {GAP_AFTER_CLEAN_END} seconds"
+            )),
+            Crashed { last_commit } => Some(format!(
+                "crawlgate was killed. It last wrote its state at {last_commit}, more than {GAP_AFTER_CRASH} seconds \
+                 before this start"
+            )),
+            Unknown => self
+                .has_lost_facts()
+                .then(|| "crawlgate does not know how its last run ended".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::PreviousRun::{self, Clean, Crashed, Unknown};
+    use super::RestoredState;
     use crate::time::Timestamp;
 
     const END: Timestamp = Timestamp(1_000_000);
@@ -174,6 +198,35 @@ mod tests {
     fn unknown_run_is_never_continued() {
         assert!(!continues(Unknown, 0));
         assert_eq!(Unknown.unknown_since(), None);
+    }
+
+    #[test]
+    fn gap_has_a_reason_and_a_first_start_has_none() {
+        let reason = |previous_run, is_continued, later| {
+            let restored = RestoredState {
+                previous_run,
+                is_continued,
+                ..RestoredState::default()
+            };
+            restored.gap_reason(Timestamp(END.0 + later))
+        };
+        assert_eq!(reason(Unknown, false, 0), None);
+        assert_eq!(reason(Clean { at: END }, true, 10), None);
+        let gaps = [
+            reason(Clean { at: END }, false, 65),
+            reason(Crashed { last_commit: END }, false, 30),
+            reason(Clean { at: END }, false, -10),
+        ];
+        for (place, gap) in gaps.iter().enumerate() {
+            let gap = gap.as_deref().expect("a reason");
+            assert!(gap.contains(&END.to_string()), "{gap}");
+            assert!(!gaps[..place].contains(&Some(gap.to_owned())), "{gap}");
+        }
+        let damaged = RestoredState {
+            set_aside: Some("state.db.damaged".into()),
+            ..RestoredState::default()
+        };
+        assert!(damaged.gap_reason(END).is_some());
     }
 
     #[test]

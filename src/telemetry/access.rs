@@ -95,6 +95,8 @@ pub const ACCESS_FIELDS: &[RecordField] = {
         Status,
         Bytes,
         Milliseconds,
+        OriginMilliseconds,
+        Server,
         UserAgent,
         Referer,
         Site,
@@ -113,6 +115,7 @@ pub const ACCESS_FIELDS: &[RecordField] = {
         Version,
         RequestId,
         TraceId,
+        LicenseToken,
         Error,
     ]
 };

@@ -2,6 +2,7 @@
 //! [`AcmeHostStatus`] for a host for which crawlgate gets certificates automatically (ACME).
 
 use crate::time::{Timestamp, rfc3339};
+use crate::yaml::Severity;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -63,12 +64,14 @@ impl CertificateFault {
         CertificateProblem { id: self, message }
     }
 
-    /// Whether clients refuse the certificate now.
-    pub fn is_error(self) -> bool {
-        matches!(
-            self,
-            CertificateFault::Unusable | CertificateFault::Expired | CertificateFault::NotYetValid
-        )
+    /// An error if clients refuse the certificate now.
+    pub fn severity(self) -> Severity {
+        match self {
+            CertificateFault::Unusable
+            | CertificateFault::Expired
+            | CertificateFault::NotYetValid => Severity::Error,
+            _ => Severity::Warning,
+        }
     }
 }
 

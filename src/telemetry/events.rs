@@ -70,6 +70,7 @@ pub const EVENT_FIELDS: &[RecordField] = {
         RetryAfter,
         RequestId,
         TraceId,
+        LicenseToken,
         LeftOut,
     ]
 };
@@ -98,7 +99,7 @@ struct EventLogInner {
     recent: Mutex<VecDeque<Arc<RecordRow>>>,
     /// How much of a client's address is written.
     addresses: AddressDetail,
-    /// How much of a client's address the history keeps.
+    /// How much of a client's address the history keeps. With `None` it keeps no queries either.
     kept_addresses: AddressDetail,
     /// The samples for the history, until it takes them.
     samples: Mutex<HistorySamples>,
@@ -140,17 +141,9 @@ impl EventLog {
 
     /// Events that are kept in memory only, at the default rate.
     pub fn off() -> EventLog {
-        EventLog::in_memory(EventSettings::default().rate)
-    }
-
-    /// Events that are kept in memory only, `rate` a second.
-    pub fn in_memory(rate: u32) -> EventLog {
-        EventLog::new(
-            LogWriter::off(),
-            rate,
-            AddressDetail::Full,
-            AddressDetail::Full,
-        )
+        let rate = EventSettings::default().rate;
+        let addresses = AddressDetail::Full;
+        EventLog::new(LogWriter::off(), rate, addresses, addresses)
     }
 
     fn new(
@@ -343,7 +336,11 @@ impl EventLogInner {
                 fields: SAMPLE_FIELDS,
                 addresses: self.kept_addresses,
             };
-            samples.taken.push(line.to_row());
+            let mut sample = line.to_row();
+            if self.kept_addresses == AddressDetail::None {
+                sample.remove_query();
+            }
+            samples.taken.push(sample);
         }
     }
 
@@ -401,7 +398,7 @@ mod tests {
     use crate::yaml::SourceFile;
 
     /// A request that a policy blocks.
-    fn blocked_request() -> RequestRecord {
+    fn blocked_request(target: &str) -> RequestRecord {
         let registry = Registry::builtin();
         let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/private/] }] }\n\
                     enforcement: { mode: enforce }\n";
@@ -414,13 +411,13 @@ mod tests {
         let head = HeadFields {
             method: b"GET",
             host: b"shop.example",
-            target: b"/private/",
+            target: target.as_bytes(),
             user_agent: Some(b"GPTBot/1.2"),
             ..HeadFields::default()
         };
         let mut record =
             RequestRecord::unjudged(RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH));
-        let facts = record.request.to_facts(b"/private/");
+        let facts = record.request.to_facts(target.as_bytes());
         let cached = CachedVersions::default();
         let decision = decide(
             &snapshot,
@@ -446,11 +443,32 @@ mod tests {
         record
     }
 
+    fn events_in_memory(rate: u32) -> EventLog {
+        let addresses = AddressDetail::Full;
+        EventLog::new(LogWriter::off(), rate, addresses, addresses)
+    }
+
+    #[test]
+    fn samples_without_addresses_have_no_query() {
+        for (kept, target) in [
+            (AddressDetail::Network, "/private/?name=x"),
+            (AddressDetail::None, "/private/"),
+        ] {
+            let events = EventLog::new(LogWriter::off(), 100, AddressDetail::Full, kept);
+            events.record(&blocked_request("/private/?name=x"));
+            let samples = events.take_samples();
+            assert_eq!(samples[0].text(RecordField::Target), target);
+            // The latest events in memory follow `privacy.logs`.
+            let recent = events.recent();
+            assert_eq!(recent[0].text(RecordField::Target), "/private/?name=x");
+        }
+    }
+
     #[test]
     fn latest_events_and_samples_are_bounded() {
         let rate = 700;
-        let events = EventLog::in_memory(rate);
-        let blocked = blocked_request();
+        let events = events_in_memory(rate);
+        let blocked = blocked_request("/private/");
         (0..1_000).for_each(|_| events.record(&blocked));
         assert_eq!(events.recent().len(), EventLog::MAX_RECENT);
         assert_eq!(
@@ -466,7 +484,7 @@ mod tests {
 
     #[test]
     fn crawler_on_a_site_has_one_event_a_second_above_the_rate() {
-        let events = EventLog::in_memory(1);
+        let events = events_in_memory(1);
         for second in 0..3 {
             let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);
             let mut admitted = HashMap::<(u32, u32), u32>::new();
@@ -489,7 +507,7 @@ mod tests {
 
     #[test]
     fn pairs_beyond_the_bound_are_left_out() {
-        let events = EventLog::in_memory(1);
+        let events = events_in_memory(1);
         let admitted = (0..20_000)
             .filter(|number: &u32| {
                 let crawler = number.to_string();

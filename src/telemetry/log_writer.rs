@@ -1,8 +1,8 @@
 //! [`LogWriter`]: a log file that a thread of its own writes. The thread of a request only adds its
 //! line to a buffer, so that a request never waits for a disk. If the buffer is full, new lines are
 //! dropped and counted. The writer thread writes the buffer several times a second, because waking
-//! it for each line would be expensive. If the file cannot be opened at the start, the writer
-//! thread tries again once a second.
+//! it for each line would be expensive. While lines are lost, the writer thread tries again once a
+//! second, also without new lines.
 
 use super::log_file::{LogFile, LogWriteError};
 use crate::finding::Finding;
@@ -22,8 +22,8 @@ const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 const FULL_BATCH_BYTES: usize = 64 * 1024;
 /// How long the writer waits for more lines.
 const GATHER_TIME: Duration = Duration::from_millis(50);
-/// The time between attempts to open a file that could not be opened at the start.
-const OPEN_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between attempts to write a file while lines are lost.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 thread_local! {
     /// Each line is formatted here, so that the lock is held only for copying.
@@ -283,16 +283,18 @@ impl WriterThread {
     }
 
     /// Waits until there is something to do, then up to `GATHER_TIME` for more lines, and takes all
-    /// of them. Opening the file is something to do once a second. `lines` is the buffer of the last batch, for the lines that follow.
+    /// of them. While lines are lost, trying again is something to do once a second. `lines` is the
+    /// buffer of the last batch, for the lines that follow.
     fn next_batch(&self, mut lines: Vec<u8>) -> LineBatch {
         let work = &self.shared.work;
-        let patience = if self.file.is_open() {
+        let queue = self.shared.lock_queue();
+        let patience = if queue.problem.is_none() {
             Duration::MAX
         } else {
-            OPEN_INTERVAL
+            RETRY_INTERVAL
         };
         let queue = work
-            .wait_timeout_while(self.shared.lock_queue(), patience, |queue| {
+            .wait_timeout_while(queue, patience, |queue| {
                 queue.waiting.lines.is_empty() && !queue.must_write_now()
             })
             .unwrap_or_else(PoisonError::into_inner)
@@ -312,8 +314,8 @@ impl WriterThread {
         )
     }
 
-    /// Reopens the file if the batch requests it, and writes its lines. Opens a file that is not
-    /// open. A failed reopening is only logged. Sets why the file cannot be written. Logs when lines
+    /// Reopens the file if the batch requests it, and writes its lines. Without lines it tries a file
+    /// that is not open or could not be written. A failed reopening is only logged. Sets why the file cannot be written. Logs when lines
     /// begin to be lost, and how many were lost once the file can be written again.
     fn write_batch(&mut self, batch: &LineBatch) {
         if batch.reopens > 0
@@ -322,7 +324,7 @@ impl WriterThread {
         {
             tracing::error!(%error, "cannot reopen the {}", self.shared.name);
         }
-        if batch.lines.is_empty() && self.file.is_open() {
+        if batch.lines.is_empty() && self.file.is_open() && self.problem.is_none() {
             return;
         }
         let written = self.file.write_lines(&batch.lines);
@@ -342,7 +344,7 @@ impl WriterThread {
                 self.shared.dropped.fetch_add(lines, Relaxed);
                 self.problem = Some(format!(
                     "the {log} cannot be written, and lines are lost until it can: {error}. Check its directory, its \
-                     owner and the disk"
+                     owner and the disk; crawlgate tries again every second"
                 ));
             }
         }

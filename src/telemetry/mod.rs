@@ -13,9 +13,7 @@ mod request_metrics;
 mod tracing_setup;
 mod traffic;
 
-#[cfg(feature = "internals")]
-pub use access::ACCESS_FIELDS;
-pub use access::AccessLog;
+pub use access::{ACCESS_FIELDS, AccessLog};
 pub use certificates::{
     AcmeHostStatus, CertificateFault, CertificateProblem, CertificateStatus, FailedOrder,
     OrderFailureKind, RejectedCertificateFiles,

@@ -174,13 +174,20 @@ fn origin_responses_and_failures_are_counted_by_server() {
         "connect_refused",
     );
     origins.record_failure(None, "no_origin");
+    let queued = ServerId {
+        origin: 0,
+        server: 0,
+    };
+    origins.record_queue_wait(queued, 0.1);
     let text = metrics.render();
     for line in [
         r#"crawlgate_upstream_requests_total{origin="*",server="1",status="5xx"} 1"#,
         r#"crawlgate_upstream_requests_total{origin="shop.example",server="2",status="5xx"} 0"#,
         r#"crawlgate_upstream_failures_total{origin="shop.example",reason="connect_refused",server="2"} 1"#,
         r#"crawlgate_upstream_failures_total{origin="none",reason="no_origin",server="none"} 1"#,
-        r#"crawlgate_upstream_seconds_count{status="5xx"} 1"#,
+        r#"crawlgate_upstream_seconds_count{origin="*",status="5xx"} 1"#,
+        r#"crawlgate_upstream_seconds_count{origin="shop.example",status="5xx"} 0"#,
+        r#"crawlgate_queue_seconds_count{origin="shop.example"} 1"#,
     ] {
         assert!(text.lines().any(|known| known == line), "{line}");
     }
@@ -202,6 +209,27 @@ fn request_record(target: &[u8], change: impl FnOnce(&mut HeadFields<'_>)) -> Re
     record.response.status = 200;
     record.response.body_bytes = 5;
     record
+}
+
+#[test]
+fn access_log_names_the_server_and_its_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("access.log");
+    let log = open_log(&file, AccessFormat::Json);
+    let mut record = request_record(b"/", |_| {});
+    log.record(&record);
+    record.response.server = Some("10.0.0.1:8080".into());
+    record.response.origin_elapsed = Some(Duration::from_micros(1_500));
+    log.record(&record);
+    log.flush(Duration::from_secs(10));
+    let text = std::fs::read_to_string(&file).expect("read");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert!(lines[0].get("server").is_none() && lines[0].get("origin_milliseconds").is_none());
+    assert_eq!(lines[1]["server"], "10.0.0.1:8080");
+    assert_eq!(lines[1]["origin_milliseconds"], 1.5);
 }
 
 fn open_log(file: &Path, format: AccessFormat) -> AccessLog {
@@ -305,6 +333,26 @@ fn full_queue_drops_and_counts_lines_and_still_flushes() {
             .contains("/after")
     );
     drop((log, drain));
+}
+
+#[test]
+fn log_problem_ends_without_another_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("events.log");
+    let log = log_writer::LogWriter::open("event-log", &LogDestination::File(file.clone()))
+        .expect("opened");
+    std::fs::rename(&file, directory.path().join("events.log.1")).expect("renamed");
+    std::fs::create_dir(&file).expect("in the way");
+    log.write(&1);
+    log.flush(Duration::from_secs(20));
+    assert_eq!(log.problem().expect("a problem").id, "event-log");
+    std::fs::remove_dir(&file).expect("out of the way");
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while log.problem().is_some() {
+        assert!(std::time::Instant::now() < end, "{:?}", log.problem());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(log.dropped(), 1);
 }
 
 #[test]

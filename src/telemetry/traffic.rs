@@ -26,6 +26,8 @@ const MIN_REQUESTS: u64 = 10;
 pub struct RecentTraffic {
     /// All requests.
     pub requests: RecentCount,
+    /// Failed attempts to accept a connection, because the system allows no more open files.
+    pub unaccepted: RecentCount,
     unclaimed: RecentCountByName<String>,
     /// Requests with forwarding fields, by the peer that is not trusted.
     undeclared_proxies: RecentCountByName<IpAddr>,
@@ -43,6 +45,9 @@ pub struct RecentTraffic {
 pub struct TrafficDiagnostics {
     /// All requests.
     pub requests: u64,
+    /// Failed attempts to accept a connection, because the system allows no more open files.
+    #[serde(default)]
+    pub unaccepted: u64,
     /// Requests for hosts that no policy claims.
     pub unclaimed: u64,
     /// The hosts with the most of these requests, each with their number.
@@ -119,6 +124,7 @@ impl RecentTraffic {
     pub fn status(&self, monotonic: Duration) -> TrafficDiagnostics {
         TrafficDiagnostics {
             requests: self.requests.sum(monotonic),
+            unaccepted: self.unaccepted.sum(monotonic),
             unclaimed: self.unclaimed.sum(monotonic),
             unclaimed_hosts: self.unclaimed.top(MAX_NAMED, monotonic),
             from_undeclared_proxies: self.undeclared_proxies.sum(monotonic),

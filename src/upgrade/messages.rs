@@ -9,7 +9,6 @@ use crate::ledger::BehaviourTransfer;
 use crate::settings::ListenAddress;
 use crate::upstreams::HandedOverServer;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,9 +74,6 @@ pub struct HandedOverMemory {
     pub behaviours: Option<BehaviourTransfer>,
     /// The unavailable servers of origins.
     pub servers: Vec<HandedOverServer>,
-    /// The answers to open challenges of a certificate authority, as `acme` encodes them.
-    #[serde(rename = "questions", skip_serializing_if = "Value::is_null")]
-    pub challenges: Value,
 }
 
 /// The messages of the next process, in their order.

@@ -72,7 +72,10 @@ impl NoServer {
     /// The error that the request ends with: 503 if there is no place, else 502.
     pub fn error(self) -> Box<Error> {
         let status = if matches!(self, Refused(_)) { 503 } else { 502 };
-        Error::explain(ErrorType::HTTPStatus(status), self.to_string())
+        Error::explain(
+            ErrorType::CustomCode(self.reason(), status),
+            self.to_string(),
+        )
     }
 }
 
@@ -167,7 +170,8 @@ impl Attempts {
             .find(facts.host, facts.target)
             .ok_or(NoOrigin)?;
         // No server is chosen yet: the first one stands for the origin in the metrics.
-        self.index = Some(ServerId { origin, server: 0 });
+        let place = ServerId { origin, server: 0 };
+        self.index = Some(place);
         let admission = upstreams.groups[origin].admit(facts, || upstreams.elapsed());
         match admission.ok_or(NoAddress)? {
             Admission::Admitted(guard) => Ok(guard),
@@ -178,7 +182,7 @@ impl Attempts {
                 let guard = Box::pin(waiting.wait()).await;
                 upstreams
                     .metrics
-                    .record_queue_wait(began.elapsed().as_secs_f64());
+                    .record_queue_wait(place, began.elapsed().as_secs_f64());
                 guard.map_err(Refused)
             }
         }
@@ -212,6 +216,11 @@ impl Attempts {
         self.guard
             .as_ref()
             .map(|guard| guard.server.entry.authority.as_str())
+    }
+
+    /// The address of the chosen server, for the access log.
+    pub fn server_address(&self) -> Option<Arc<str>> {
+        Some(self.guard.as_ref()?.server.display_address.clone())
     }
 
     /// Records that the chosen server did not answer, and returns whether the request may be sent

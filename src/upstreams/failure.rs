@@ -2,8 +2,8 @@
 //! [`failure_status`] is the status that the client gets (such as 502 or 504), and
 //! [`failure_reason`] the word for metrics and logs.
 
+use crate::files;
 use pingora_core::{Error, ErrorSource, ErrorType};
-use rustix::io::Errno;
 use std::io;
 
 /// The reason if the process may open no more files. The server is not at fault.
@@ -17,7 +17,7 @@ pub fn failure_status(error: &Error) -> u16 {
     use ErrorType::*;
 
     match (error.etype(), error.esource()) {
-        (HTTPStatus(status), _) => *status,
+        (HTTPStatus(status) | CustomCode(_, status), _) => *status,
         _ if is_file_limit(error) => 503,
         (ConnectTimedout | TLSHandshakeTimedout | ReadTimedout | WriteTimedout, Upstream) => 504,
         (_, Upstream) => 502,
@@ -25,6 +25,14 @@ pub fn failure_status(error: &Error) -> u16 {
         (WriteError | ReadError | ConnectionClosed, Downstream) => 0,
         (_, Downstream) => 400,
         (_, Internal | Unset) => 500,
+    }
+}
+
+/// The word for the access log: that of the metrics if the origin failed, else Pingora's.
+pub fn logged_error(error: &Error) -> &'static str {
+    match error.esource() {
+        ErrorSource::Upstream => failure_reason(error),
+        _ => error.etype().as_str(),
     }
 }
 
@@ -50,12 +58,13 @@ pub fn failure_reason(error: &Error) -> &'static str {
 /// Whether the error is that the process may open no more files.
 fn is_file_limit(error: &Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>();
-    cause.and_then(Errno::from_io_error) == Some(Errno::MFILE)
+    cause.is_some_and(files::is_file_limit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
 
     #[test]
     fn slow_origin_gets_504_and_broken_origin_502() {
@@ -89,6 +98,20 @@ mod tests {
         }
         let refused = Error::new_up(ErrorType::ConnectRefused);
         assert_eq!(failure_reason(&refused), "connect_refused");
+    }
+
+    #[test]
+    fn log_has_the_word_of_the_metrics_for_the_origin() {
+        use ErrorType::{ConnectRefused, CustomCode, WriteError};
+        for (error, expected) in [
+            (Error::new_up(ConnectRefused), "connect_refused"),
+            (Error::new(CustomCode("no_origin", 502)), "no_origin"),
+            (Error::new_down(WriteError), "WriteError"),
+        ] {
+            assert_eq!(logged_error(&error), expected);
+        }
+        let no_origin = Error::new(CustomCode("no_origin", 502));
+        assert_eq!(failure_status(&no_origin), 502);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::server::{
     Admission, AdmissionQueue, ConfiguredServer, InFlightGuard, NO_TRIAL, OriginState,
     RoutingFacts, Server,
 };
-use super::server_state::{ExclusionCause, HandedOverServerState, ServerState};
+use super::server_state::{ExclusionCause, ServerState};
 use super::table::ServerTable;
 use super::tls::ServerTls;
 use crate::locks::lock;
@@ -38,7 +38,7 @@ pub struct ServerGroup {
     /// The addresses of each entry. Locked while the table is rebuilt.
     members: Mutex<EntryServers>,
     /// The states that the previous process passed, until the servers have their addresses here.
-    passed: Mutex<Vec<(HandedOverServer, ServerState)>>,
+    passed: Mutex<Vec<HandedOverServer>>,
 }
 
 /// A server without requests, as it is passed to the next process.
@@ -48,8 +48,7 @@ pub struct HandedOverServer {
     origin: String,
     url: String,
     address: String,
-    #[serde(rename = "standing")]
-    state: HandedOverServerState,
+    state: ServerState,
 }
 
 /// Stands for the address of a server with a Unix socket.
@@ -148,9 +147,8 @@ impl ServerGroup {
             });
         }
         *known = servers;
+        self.apply_handed_over_states(&members);
         self.rebuild_table(&members);
-        drop(members);
-        self.apply_handed_over_states();
     }
 
     /// The servers without requests, for the next process. `now` is in milliseconds since the start.
@@ -161,7 +159,7 @@ impl ServerGroup {
                 passed.push(HandedOverServer {
                     origin: self.name(),
                     url: server.entry.url.clone(),
-                    address: server.display_address(),
+                    address: server.display_address.to_string(),
                     state,
                 });
             }
@@ -170,44 +168,37 @@ impl ServerGroup {
     }
 
     /// Restores the states that the previous process passed, as soon as the servers have their
-    /// addresses. `now` is in milliseconds since the start.
-    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer], now: u64) {
+    /// addresses.
+    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer]) {
         let name = self.name();
-        for server in passed.iter().filter(|passed| passed.origin == name) {
-            let state = ServerState::from_handed_over(server.state.clone(), now);
-            lock(&self.passed).push((server.clone(), state));
-        }
-        self.apply_handed_over_states();
+        let own = passed.iter().filter(|passed| passed.origin == name);
+        lock(&self.passed).extend(own.cloned());
+        let members = self.members();
+        self.apply_handed_over_states(&members);
+        self.rebuild_table(&members);
     }
 
     /// Applies passed states to the servers that have their addresses by now. Drops a state that the
     /// settings do not allow any more, and an ejection that would leave too few servers.
-    fn apply_handed_over_states(&self) {
-        let mut passed = lock(&self.passed);
-        if passed.is_empty() {
-            return;
-        }
-        let members = self.members();
-        passed.retain(|(HandedOverServer { url, address, .. }, state)| {
-            let Some(server) = members
-                .iter()
-                .flatten()
-                .find(|server| server.entry.url == *url && server.display_address() == *address)
-            else {
+    fn apply_handed_over_states(&self, members: &EntryServers) {
+        lock(&self.passed).retain(|passed| {
+            let mut servers = members.iter().flatten();
+            let Some(server) = servers.find(|server| {
+                server.entry.url == passed.url && *server.display_address == *passed.address
+            }) else {
                 return true;
             };
             // The settings may have no `health` or no `ejection` any more.
-            let may = if state.is_down() {
+            let may = if passed.state.is_down() {
                 self.settings.health.is_some()
             } else {
-                self.settings.ejection.is_some() && may_eject(&members, server)
+                self.settings.ejection.is_some() && may_eject(members, server)
             };
             if may {
-                server.update_state(|now| *now = state.clone());
+                server.update_state(|state| state.clone_from(&passed.state));
             }
             false
         });
-        self.rebuild_table(&members);
     }
 
     /// Rebuilds the table of servers to choose from, and sets when the next trial is due. Called

@@ -28,7 +28,7 @@ mod tests;
 
 pub use attempts::{AttemptProgress, Attempts, MAX_ATTEMPTS, NoServer, OriginConnectionOptions};
 pub use background::{HealthChecker, OriginResolver};
-pub use failure::failure_status;
+pub use failure::{failure_status, logged_error};
 pub use outcomes::{
     ExcludedServer, OriginServerStatus, QueueStatus, UnroutedRequestsStatus, UpstreamsStatus,
 };
@@ -171,13 +171,12 @@ impl Upstreams {
             .collect()
     }
 
-    /// Restores the servers without requests of the previous process. They get none here, until a
-    /// trial or a check brings them back.
+    /// Restores the servers without requests of the previous process, right after the start. They
+    /// get none here, until a trial or a check brings them back.
     pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer]) {
-        let now = group::as_millis(self.elapsed());
-        self.groups
-            .iter()
-            .for_each(|group| group.restore_handed_over_servers(passed, now));
+        for group in &self.groups {
+            group.restore_handed_over_servers(passed);
+        }
     }
 
     /// Whether the origin of a request limits open requests. False without an origin.
@@ -271,7 +270,7 @@ fn server_status(
         let state = server.state();
         if let Some(cause) = state.cause() {
             out_of_use.push(ExcludedServer {
-                address: server.display_address(),
+                address: server.display_address.to_string(),
                 since: cause.since,
                 reason: cause.reason.to_string(),
                 status: cause.status,

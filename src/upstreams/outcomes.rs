@@ -288,10 +288,14 @@ impl OriginServerStatus {
             ));
         }
         if let Some(out) = self.out_of_use.iter().find(|out| out.is_down) {
+            let server = if origin.ends_with(&out.address) {
+                format!("the origin {origin}")
+            } else {
+                format!("{} of the origin {origin}", out.address)
+            };
             return Some(format!(
-                "{} of the origin {origin} gets no requests since {} ({}), unless every server of the origin is down. \
-                 Check the server, and \"health\" of the origin",
-                out.address,
+                "{server} gets no requests since {} ({}). If every server of the origin is down, crawlgate still tries \
+                 it. Check the server, and \"health\" of the origin",
                 out.since,
                 out.reason_text()
             ));

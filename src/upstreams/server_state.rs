@@ -19,15 +19,18 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The state of a server: up, or excluded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The state of a server: up, or excluded. In an upgrade the next process gets the exclusion and the
+/// number of ejections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerState {
     /// `None` while it gets requests.
     exclusion: Option<Exclusion>,
     /// Ejections in a row, without a long time in between.
     ejections: u32,
     /// When the last exclusion ended, in milliseconds since the start.
+    #[serde(skip)]
     returned_at: u64,
+    #[serde(skip)]
     checks: CheckSeries,
 }
 
@@ -40,7 +43,7 @@ struct CheckSeries {
 }
 
 /// Why and until when a server gets no requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Exclusion {
     kind: ExclusionKind,
     /// When its trial is due, in milliseconds since the start. Unused if it is down.
@@ -49,22 +52,12 @@ struct Exclusion {
 }
 
 /// The states without requests: see the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum ExclusionKind {
     Ejected,
     OnTrial,
     Down,
-}
-
-/// The state of a server without requests, for the next process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandedOverServerState {
-    /// Milliseconds until a trial: the next process has another start. `None` for a server that is
-    /// down.
-    trial_in: Option<u64>,
-    times: u32,
-    #[serde(flatten)]
-    cause: ExclusionCause,
 }
 
 /// Why a server gets no requests.
@@ -115,39 +108,14 @@ impl ServerState {
         self.exclusion_end(Down).is_some()
     }
 
-    /// The state for the next process, if it gets no requests. A trial without a result is due
-    /// again.
-    pub fn to_handed_over(&self, now: u64) -> Option<HandedOverServerState> {
-        let Exclusion { kind, until, cause } = self.exclusion.clone()?;
-        let trial_in = match kind {
-            Ejected => Some(until.saturating_sub(now)),
-            OnTrial => Some(0),
-            Down => None,
-        };
-        Some(HandedOverServerState {
-            trial_in,
-            times: self.ejections,
-            cause,
-        })
-    }
-
-    /// The state that the previous process passed: ejected or down. `now` is in milliseconds since
-    /// this start.
-    pub fn from_handed_over(passed: HandedOverServerState, now: u64) -> ServerState {
-        let kind = if passed.trial_in.is_some() {
-            Ejected
-        } else {
-            Down
-        };
-        ServerState {
-            exclusion: Some(Exclusion {
-                kind,
-                until: now.saturating_add(passed.trial_in.unwrap_or_default()),
-                cause: passed.cause,
-            }),
-            ejections: passed.times,
-            ..ServerState::default()
-        }
+    /// The state for the next process, if the server gets no requests. That process starts at `now`,
+    /// in milliseconds since this start. A trial ends without a result.
+    pub fn to_handed_over(&self, now: u64) -> Option<ServerState> {
+        let mut state = self.clone();
+        state.cancel_trial();
+        let exclusion = state.exclusion.as_mut()?;
+        exclusion.until = exclusion.until.saturating_sub(now);
+        Some(state)
     }
 
     /// Ejects it at `now` (milliseconds since the start), and returns for how long: twice as long
@@ -314,27 +282,21 @@ mod tests {
         let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
         assert_eq!(state.to_handed_over(0), None);
         state.eject(&rules, cause_at(7), 1_000);
-        let mut next =
-            ServerState::from_handed_over(state.to_handed_over(4_000).expect("ejected"), 100);
+        let mut next = state.to_handed_over(4_000).expect("ejected");
         assert_eq!(
             (next.trial_due(), next.cause()),
-            (Some(7_100), Some(&cause_at(7)))
+            (Some(7_000), Some(&cause_at(7)))
         );
         assert!(next.begin_trial());
-        assert_eq!(
-            ServerState::from_handed_over(next.to_handed_over(8_000).expect("on trial"), 50)
-                .trial_due(),
-            Some(50)
-        );
+        let on_trial = next.to_handed_over(8_000).expect("on trial");
+        assert_eq!(on_trial.trial_due(), Some(0));
         assert_eq!(
             next.eject(&rules, cause_at(8), 8_000).as_secs(),
             20,
             "the second one in a row"
         );
         state.mark_down(cause_at(9));
-        assert!(
-            ServerState::from_handed_over(state.to_handed_over(5_000).expect("down"), 0).is_down()
-        );
+        assert!(state.to_handed_over(5_000).expect("down").is_down());
     }
 
     #[test]

@@ -256,6 +256,7 @@ async fn safe_requests_are_retried_once() {
     ] {
         let (mut attempts, facts) = (Attempts::default(), routing_facts(is_repeatable));
         let first = next_server_number(&mut attempts, &upstreams, &facts).await;
+        let address = attempts.server_address();
         let said =
             attempts.record_failure(&upstreams, &facts, reached, &upstream_error(kind.clone()));
         assert_eq!(said, goes_on, "{is_repeatable} {reached:?} {kind:?}");
@@ -264,6 +265,7 @@ async fn safe_requests_are_retried_once() {
                 next_server_number(&mut attempts, &upstreams, &facts).await,
                 first
             );
+            assert_ne!(attempts.server_address(), address);
             assert!(!attempts.record_failure(
                 &upstreams,
                 &facts,

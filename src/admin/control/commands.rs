@@ -48,20 +48,22 @@ pub enum ControlRefusal {
 
 impl ControlRefusal {
     pub fn id(&self) -> &'static str {
+        use ControlRefusal::*;
+
         match self {
-            ControlRefusal::TooLong => "too-long",
-            ControlRefusal::Invalid(_) => "invalid-request",
-            ControlRefusal::Network(_) => "invalid-network",
-            ControlRefusal::History(_) => "history",
-            ControlRefusal::Pause(error) => error.id(),
-            ControlRefusal::Remove(error) => error.id(),
-            ControlRefusal::Forget(ForgetError::UnknownInstance(_)) => "unknown-instance",
-            ControlRefusal::Forget(ForgetError::Busy) => "store-busy",
-            ControlRefusal::Upgrade(_) => "no-upgrade",
-            ControlRefusal::NoUpdate => "no-update",
-            ControlRefusal::NoSite(_) => "unknown-site",
-            ControlRefusal::NoStore => "no-store",
-            ControlRefusal::NoUpgrade => "demo",
+            TooLong => "too-long",
+            Invalid(_) => "invalid-request",
+            Network(_) => "invalid-network",
+            History(_) => "history",
+            Pause(error) => error.id(),
+            Remove(error) => error.id(),
+            Forget(ForgetError::UnknownInstance(_)) => "unknown-instance",
+            Forget(ForgetError::Busy) => "store-busy",
+            Upgrade(_) => "no-upgrade",
+            NoUpdate => "no-update",
+            NoSite(_) => "unknown-site",
+            NoStore => "no-store",
+            NoUpgrade => "demo",
         }
     }
 }

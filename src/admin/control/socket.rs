@@ -4,15 +4,15 @@
 
 use super::commands::{ControlRefusal, ControlRequestHandler, MAX_REQUEST_BYTES, perform_request};
 use super::{CLIENT_TIMEOUT, ControlError, ControlResponse};
-use crate::files::parent_directory;
+use crate::files::{file_identity, parent_directory};
 use crate::finding::Finding;
 use crate::locks::lock;
-use crate::state::{LockOutcome, ProcessLock};
+use crate::state::{LockOutcome, ProcessLock, name_owner};
 use crate::threads::spawn;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -80,8 +80,9 @@ impl ControlSocket {
             );
             return Err(ControlError::io(path, error));
         }
-        fs::create_dir_all(parent_directory(path))
-            .map_err(|error| ControlError::io(path, error))?;
+        let directory = parent_directory(path);
+        let to_error = |error| ControlError::io(path, name_owner(directory, error));
+        fs::create_dir_all(directory).map_err(to_error)?;
         let lock = acquire_socket_lock(path)?;
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::AlreadyRunning {
@@ -89,7 +90,7 @@ impl ControlSocket {
                 pid: None,
             });
         }
-        ControlSocket::bind_at(path, lock).map_err(|error| ControlError::io(path, error))
+        ControlSocket::bind_at(path, lock).map_err(to_error)
     }
 
     /// Replaces the socket of the previous process. `lock` is the descriptor of the locked file that
@@ -223,17 +224,15 @@ fn acquire_socket_lock(path: &Path) -> Result<Option<ProcessLock>, ControlError>
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(ControlError::io(path, error))
         }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
+            Ok(None)
+        }
         Err(error) => {
             tracing::debug!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
             Ok(None)
         }
     }
-}
-
-/// The device and the inode of a file, or of a link itself. `None` if there is none.
-fn file_identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
 }
 
 impl Drop for ControlSocket {

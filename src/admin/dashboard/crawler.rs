@@ -76,12 +76,11 @@ impl Dashboard {
         let mut totals = CountsByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
         let crawlers_with_outcome = |outcome| {
-            let crawlers = history
+            let mut crawlers = history
                 .crawlers_with_outcome(outcome, period.from, period.to)?
                 .into_iter();
-            let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
-            let requests = of_crawler.next().map_or(0, |(_, requests)| requests);
-            Ok::<u64, RequestHistoryError>(requests)
+            let found = crawlers.find(|(crawler, _)| crawler == id);
+            Ok::<u64, RequestHistoryError>(found.map_or(0, |(_, requests)| requests))
         };
         let suspected = crawlers_with_outcome(IdentityOutcome::Suspected)?;
         let suspended = crawlers_with_outcome(IdentityOutcome::Suspended)?;

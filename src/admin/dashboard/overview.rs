@@ -17,7 +17,7 @@ use crate::report::{
 };
 use crate::sites::SiteStatus;
 use crate::state::history::RequestHistoryError;
-use crate::verdict::{claim_from_agent, crawler_name};
+use crate::verdict::crawler_name;
 use askama::Template;
 use std::collections::BTreeMap;
 
@@ -113,15 +113,12 @@ pub fn live_report(
     report.instances = instances;
     // The page cannot know where its reader is.
     report.config_option = "--config crawlgate.yaml ".to_owned();
-    let modes: BTreeMap<String, String> = operations
-        .status()
-        .policies
-        .sites
-        .into_iter()
-        .map(|site| (site.site, site.mode))
-        .collect();
-    for row in &mut report.sites {
-        row.mode = modes.get(&row.site).cloned();
+    for site in operations.status().policies.sites {
+        let mut rows = report.sites.iter_mut();
+        if let Some(row) = rows.find(|row| row.site == site.site) {
+            row.mode = Some(site.mode);
+            row.other_modes = site.modes.iter().map(|other| other.words()).collect();
+        }
     }
     apply_policies(&mut report, &operations.instance.sites.snapshot());
     Ok(report)
@@ -189,7 +186,7 @@ fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
     if row.is_unknown_bots() {
         Claim::UnknownBot
     } else {
-        claim_from_agent(&row.id, Registry::builtin(), Some(&entry.site))
+        entry.site.claim_of(&row.id, Registry::builtin())
     }
 }
 

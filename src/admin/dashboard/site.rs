@@ -77,9 +77,9 @@ impl Dashboard {
     }
 }
 
-/// The lines of robots.txt as served, with their places in the policy. Rules and the first
-/// `User-agent` line of a group have a place. The n-th rule of the n-th group in the text is that of
-/// the compiled document; a line that is not the expected rule has no place.
+/// The lines of robots.txt as served, with their places in the policy. Rules, Crawl-delays and the
+/// first `User-agent` line of a group have a place. The n-th rule of the n-th group in the text is
+/// that of the compiled document; any other line has no place.
 fn served_lines(site: &Site) -> Vec<ServedRobotsLine> {
     let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
     let mut group = None::<usize>;
@@ -97,6 +97,9 @@ fn served_lines(site: &Site) -> Vec<ServedRobotsLine> {
             is_in_agents = true;
         } else if let Some(group) = group {
             is_in_agents = false;
+            if line.starts_with("Crawl-delay:") {
+                source = site.delay_sources.get(group).and_then(Option::as_ref);
+            }
             let expected = site
                 .document
                 .groups
@@ -172,4 +175,37 @@ fn condition_words(conditions: &ResponseConditions) -> Vec<String> {
     .filter(|(_, value)| !value.is_empty())
     .map(|(name, value)| format!("{name} {value}"))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::served_lines;
+    use crate::crawlers::Registry;
+    use crate::verdict::load_site;
+    use crate::yaml::SourceFile;
+
+    #[test]
+    fn rules_and_crawl_delays_have_their_line_of_the_policy() {
+        let text = "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: [\"*\"]\n      \
+                    disallow: [/cart/]\n    - agents: [bingbot]\n      disallow: [/b/]\n      crawl_delay: 10s\n";
+        let source = SourceFile {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
+        let (site, findings) = load_site("shop", &source, Registry::builtin());
+        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+        let lines = served_lines(&site);
+        let line_of = |begin: &str| {
+            let found = lines.iter().find(|line| line.text.starts_with(begin));
+            found.unwrap_or_else(|| panic!("no {begin}")).line
+        };
+        for (begin, number) in [
+            ("User-agent: bingbot", 7),
+            ("Disallow: /cart/", 6),
+            ("Disallow: /b/", 8),
+            ("Crawl-delay: 10", 9),
+        ] {
+            assert_eq!(line_of(begin), Some(number), "{begin}");
+        }
+    }
 }

@@ -6,8 +6,8 @@ use crate::edge::context::{EdgeContext, PINGORA_BUFFER_BYTES, PINGORA_UPLOAD_BYT
 use crate::edge::forwarder::{FORWARDER_UPLOAD_BYTES, OriginRequest, can_be_forwarded_directly};
 use crate::edge::http1_head::{Http1RequestHead, MAX_FIELDS, to_header_map};
 use crate::requests::{
-    BodyFraming, ConnectionFacts, HeadError, NextStep, OutgoingAnswer, ReceivedRequest,
-    RequestHead, Ticket, head_reservation,
+    BodyFraming, ConnectionFacts, HeadError, OutgoingAnswer, ReceivedRequest, RequestHead, Ticket,
+    head_reservation,
 };
 use std::mem::MaybeUninit;
 
@@ -68,10 +68,10 @@ fn try_decide(
         });
         return Ok(Handling::answer(responded, may_keep_alive));
     }
-    let (mut ticket, next) = edge.requests.receive(&request, connection, arrival);
-    Ok(match next {
-        NextStep::Answer(answer) => Handling::answer((ticket, answer), may_keep_alive),
-        NextStep::Forward => {
+    let (mut ticket, answer) = edge.requests.receive(&request, connection, arrival);
+    Ok(match answer {
+        Some(answer) => Handling::answer((ticket, answer), may_keep_alive),
+        None => {
             let forwarder = edge
                 .forwarder
                 .as_ref()

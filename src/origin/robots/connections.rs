@@ -100,14 +100,6 @@ impl Resolver for OriginNameResolver {
     }
 }
 
-/// A name or an address as the host of a URL: IPv6 in brackets, everything else as it is.
-pub fn url_host(name: &str) -> String {
-    match name.parse() {
-        Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
-        _ => name.to_owned(),
-    }
-}
-
 /// Connects to this socket, whatever the URL says.
 #[derive(Debug)]
 pub struct UnixConnector(pub PathBuf);

@@ -8,7 +8,7 @@
 //! | from | to | when |
 //! |---|---|---|
 //! | any | `InUse` | the origin's file is the copy, or was accepted as the new copy |
-//! | any but `HeldBack` | `Unasked` | an older copy is used again, and the origin was not asked since |
+//! | none | `Unasked` | the site takes over the copy of another site, and the origin was not asked since |
 //! | any | `Failed` | no usable answer |
 //! | any | `Gone` | there was a file with rules, and now there is none; believed after ten minutes |
 //! | any | `HeldBack` | the new file cannot be used |
@@ -159,14 +159,6 @@ impl FetchState {
         }
     }
 
-    /// Records that the origin was not asked while the site was removed. Does nothing without a
-    /// copy, or if a file is held back.
-    pub fn mark_unasked(&mut self) {
-        if self.copy.is_some() && !matches!(self.last_answer, HeldBack { .. }) {
-            self.last_answer = Unasked;
-        }
-    }
-
     /// Call after the wall clock was set by so many seconds, or the machine slept. Moves the stored
     /// moments by as much, so that time spans stay as long as they were. If the clock was set
     /// forward, the moments of the copy and of the last success stay. Moments later than `now` become
@@ -202,14 +194,11 @@ impl FetchState {
         self.copy.as_ref()
     }
 
-    /// Restores the bytes of the copy, which are stored separately. Returns false if there are bytes
-    /// and no copy.
-    pub fn restore_bytes(&mut self, bytes: Arc<[u8]>) -> bool {
-        match &mut self.copy {
-            Some(copy) => copy.bytes = bytes,
-            None => return bytes.is_empty(),
+    /// Restores the bytes of the copy, which are stored separately.
+    pub fn restore_bytes(&mut self, bytes: Arc<[u8]>) {
+        if let Some(copy) = &mut self.copy {
+            copy.bytes = bytes;
         }
-        true
     }
 
     /// The problem with the last answer, for a person; `None` if it was accepted.

@@ -7,13 +7,11 @@
 //! ([`OriginNameResolver::must_be_public`]). Otherwise crawlgate could publish a file from an
 //! internal network.
 
-use super::connections::{
-    NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config, url_host,
-};
+use super::connections::{NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config};
 use super::{FetchFailure, FetchResult};
 use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
 use crate::robots::MAX_ROBOTS_BYTES;
-use crate::settings::{OriginIndex, OriginServerAddress, OriginSettings};
+use crate::settings::{OriginIndex, OriginServerAddress, OriginSettings, url_host};
 use FetchResult::{NoFile, Unchanged, Unreachable};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

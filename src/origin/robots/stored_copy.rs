@@ -3,7 +3,7 @@
 //! [`StoredCopies`] has the copies that the previous process stored.
 
 use super::fetch_state::FetchState;
-use crate::facts::{Fact, OriginCopy, clamp_to_now};
+use crate::facts::{Fact, OriginCopy};
 use crate::hash::Hash;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,6 @@ pub struct StoredCopy {
     pub fetch: FetchState,
     /// For a default site: its hosts, which no policy file names. Empty for every host.
     pub default_site_hosts: Option<Vec<String>>,
-    /// When the site was removed. It may come back.
-    pub left_at: Option<Timestamp>,
 }
 
 /// Why a stored copy is not used.
@@ -31,9 +29,6 @@ pub enum StoredCopyError {
     /// The state of fetching cannot be decoded.
     #[error("its state cannot be read: {0}")]
     State(#[from] serde_json::Error),
-    /// There are bytes, and the state has no copy.
-    #[error("its state does not belong to its bytes")]
-    UnexpectedBytes,
 }
 
 impl StoredCopy {
@@ -78,20 +73,9 @@ impl StoredCopy {
             return Err(StoredCopyError::Digest);
         }
         let mut stored: StoredCopy = serde_json::from_str(&record.state)?;
-        if !stored.fetch.restore_bytes(record.bytes.clone()) {
-            return Err(StoredCopyError::UnexpectedBytes);
-        }
+        stored.fetch.restore_bytes(record.bytes.clone());
         stored.fetch.clamp_to(now);
-        stored.left_at = stored.left_at.map(|moment| clamp_to_now(moment, now));
         Ok(stored)
-    }
-
-    /// [`FetchState::apply_clock_step`], also for the moment of the removal.
-    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
-        self.fetch.apply_clock_step(by, now);
-        self.left_at = self
-            .left_at
-            .map(|moment| clamp_to_now(Timestamp(moment.0.saturating_add(by)), now));
     }
 }
 

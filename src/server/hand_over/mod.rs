@@ -50,8 +50,8 @@ pub enum UpgradeRefusal {
     Busy,
     /// The previous process has not ended.
     #[error(
-        "{0} Nothing was upgraded. Try again when it has ended, or add --now: that process then ends within a \
-         second, and requests that it has not answered by then are cut off"
+        "{0} Nothing was upgraded. Try again when that process has ended, or add --now: it then closes idle \
+         connections, and after a second cuts off the requests that it has not answered"
     )]
     Draining(String),
     /// Facts would be lost.
@@ -353,6 +353,9 @@ impl UpgradeCoordinator {
         if let Some(peers) = peers {
             peers.exchange.stop();
         }
+        if let Some(acme) = acme {
+            acme.pause();
+        }
         evidence.hand_over();
         let state = store.hand_over().map_err(io::Error::other)?;
         let control = self.control.socket();
@@ -362,10 +365,6 @@ impl UpgradeCoordinator {
             monotonic: monotonic.as_millis() as u64,
             behaviours: Some(instance.behaviours.export(monotonic)),
             servers: upstreams.excluded_servers_to_hand_over(),
-            challenges: acme
-                .as_ref()
-                .and_then(|acme| serde_json::to_value(acme.hand_over()).ok())
-                .unwrap_or_default(),
         };
         Ok(HandedOverState {
             state_lock: state,

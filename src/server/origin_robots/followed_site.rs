@@ -33,21 +33,17 @@ pub struct FollowedSite {
 }
 
 impl FollowedSite {
-    /// Follows a site from now on; its first fetch is due at once. `unused` is the unused copy with
-    /// the name of the site. It may take over one of `copies`.
+    /// Follows a site from now on; its first fetch is due at once. `stored` is its copy of the
+    /// previous run. It may take over one of `copies`.
     pub fn new(
         name: &str,
         entry: &SiteEntry,
-        unused: Option<&StoredCopy>,
+        stored: Option<&FetchState>,
         copies: &[FetchState],
         now: Timestamp,
     ) -> FollowedSite {
-        let stored = unused.map(|copy| &copy.fetch);
         let mut fetch = matching_fetch_state(stored, copies, entry, now);
         let is_unconditional = stored != Some(&fetch);
-        if unused.is_some_and(|copy| copy.left_at.is_some()) {
-            fetch.mark_unasked();
-        }
         fetch.due = now;
         let policy = &entry.site.policy;
         let site = FollowedSite {
@@ -90,7 +86,6 @@ impl FollowedSite {
         StoredCopy {
             fetch: self.fetch.clone(),
             default_site_hosts,
-            left_at: None,
         }
     }
 

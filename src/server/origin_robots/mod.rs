@@ -3,13 +3,8 @@
 //! force, or is held back if it cannot be used. [`start_fetching`] fetches the files in the
 //! background, a few at a time. No request waits for a fetch.
 //!
-//! A site is called followed while its policy uses the origin's file. A copy is in one of these
-//! states:
-//! - used: a followed site uses it. If the site is removed, the copy becomes unused;
-//! - unused: its site was removed. If a site of the same name comes back, that site uses the copy
-//!   again. crawlgate keeps at most 64 unused copies, and each only while crawlers may have it
-//!   cached;
-//! - removed: no site can use it again.
+//! A site is called followed while its policy uses the origin's file. crawlgate keeps the copies of
+//! followed sites only.
 
 mod fetching;
 mod followed_site;
@@ -24,7 +19,7 @@ use crate::origin::robots::{
 use crate::policy::origin::{
     HostOverride, InternalAuthorities, OriginCopyState, OriginRobotsAvailability, OriginRobotsTxt,
 };
-use crate::policy::site::{SiteEntry, Snapshot};
+use crate::policy::site::SiteEntry;
 use crate::settings::{OriginServerAddress, OriginSettings};
 use crate::sites::{
     DefaultSite, InitialOriginRobots, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobotsKind,
@@ -44,8 +39,6 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The wall clock and the monotonic time are read in whole seconds, so their difference may change by
 /// as much without a step.
 const ROUNDING: u64 = 1;
-/// The most unused copies. Beyond that the oldest are removed.
-const MAX_UNUSED: usize = 64;
 
 /// The copies of all sites, and when each is fetched next.
 pub struct OriginRobotsTracker {
@@ -56,9 +49,8 @@ pub struct OriginRobotsTracker {
     /// For each default site, the index of its origin in the settings.
     default_sites: BTreeMap<String, usize>,
     followed: BTreeMap<String, FollowedSite>,
-    /// Unused copies: of the previous run, and of removed sites that may come back, for example when
-    /// a volume is mounted again.
-    unused: BTreeMap<String, StoredCopy>,
+    /// The copies of the previous run, until the sites of this run are followed.
+    previous: BTreeMap<String, StoredCopy>,
     /// By how many seconds the wall clock is ahead of the monotonic time.
     wall_clock_offset: Option<i64>,
 }
@@ -159,7 +151,7 @@ impl OriginRobotsTracker {
             store,
             default_sites,
             followed: BTreeMap::new(),
-            unused: copies.by_site,
+            previous: copies.by_site,
             wall_clock_offset: None,
         }
     }
@@ -321,18 +313,11 @@ impl OriginRobotsTracker {
         for site in self.followed.values_mut() {
             site.fetch.apply_clock_step(by, moment.now);
         }
-        for copy in self.unused.values_mut() {
-            copy.apply_clock_step(by, moment.now);
-        }
         let followed = self
             .followed
             .iter()
             .map(|(name, site)| site.to_stored().to_fact(name, moment.now));
-        let unused = self
-            .unused
-            .iter()
-            .map(|(name, copy)| copy.to_fact(name, moment.now));
-        self.store.put(followed.chain(unused));
+        self.store.put(followed);
         self.manager.apply_clock_step(by, moment.now);
     }
 
@@ -349,13 +334,12 @@ impl OriginRobotsTracker {
             .collect();
         // A site that takes over hosts also takes over the copy that it was compiled with.
         let followed = self.followed.values().map(|site| &site.fetch);
-        let copies = followed.chain(self.unused.values().map(|copy| &copy.fetch));
+        let copies = followed.chain(self.previous.values().map(|copy| &copy.fetch));
         let copies: Vec<FetchState> = copies
             .filter(|fetch| fetch.copy().is_some())
             .cloned()
             .collect();
-        let mut facts = self.drop_removed(&snapshot, &wanted, now);
-        facts.extend(self.drop_unusable(&snapshot, &wanted, now));
+        let mut facts = self.drop_removed(&wanted, now);
         for (name, entry) in wanted {
             match self.followed.get_mut(name) {
                 Some(site) if site.policy == entry.site.policy.source.text => {}
@@ -366,6 +350,8 @@ impl OriginRobotsTracker {
                 None => facts.extend(self.follow_site(name, entry, &copies, now)),
             }
         }
+        let removed = std::mem::take(&mut self.previous).into_keys();
+        facts.extend(removed.map(|name| StoredCopy::removal_fact(&name, now)));
         // In one batch, so that a copy that moves between sites is stored with one of them at every
         // moment.
         self.store.put(facts);
@@ -373,14 +359,8 @@ impl OriginRobotsTracker {
     }
 
     /// Stops following sites that were removed, that no longer read the origin's file, or that
-    /// changed between default site and policy. The copies of removed sites become unused; the
-    /// others are removed. Returns these removals for the store.
-    fn drop_removed(
-        &mut self,
-        snapshot: &Snapshot,
-        wanted: &SitesByName<'_>,
-        now: Timestamp,
-    ) -> Vec<Fact> {
+    /// changed between default site and policy. Returns the removals of their copies for the store.
+    fn drop_removed(&mut self, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
         // A policy file with the name of a default site is another site.
         let gone = self.followed.iter().filter(|(name, site)| {
             wanted.get(name.as_str()).is_none_or(|entry| {
@@ -390,65 +370,13 @@ impl OriginRobotsTracker {
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         let mut facts = Vec::new();
         for name in gone {
-            let Some(site) = self.followed.remove(&name) else {
-                continue;
-            };
-            if snapshot.site_index(&name).is_none()
-                && !site.is_default_site
-                && site.fetch.copy().is_some()
-            {
-                self.unused.insert(name, site.to_stored());
-            } else {
-                facts.push(StoredCopy::removal_fact(&name, now));
-            }
+            self.followed.remove(&name);
+            facts.push(StoredCopy::removal_fact(&name, now));
         }
         facts
     }
 
-    /// Removes unused copies that are too old, too many, or that no site can use again. Records since
-    /// when the others are unused. Returns the changes for the store.
-    fn drop_unusable(
-        &mut self,
-        snapshot: &Snapshot,
-        wanted: &SitesByName<'_>,
-        now: Timestamp,
-    ) -> Vec<Fact> {
-        let longest = self.manager.max_cache_time();
-        let mut facts = Vec::new();
-        let mut waiting = Vec::new();
-        self.unused.retain(|name, copy| {
-            if wanted.contains_key(name.as_str()) {
-                return true;
-            }
-            // A site that does not read the origin's file cannot use a copy, and no site can use a
-            // failure.
-            let may_return = snapshot.site_index(name).is_none()
-                && copy.default_site_hosts.is_none()
-                && copy.fetch.copy().is_some();
-            if !may_return
-                || copy
-                    .left_at
-                    .is_some_and(|moment| now.since(moment) > longest)
-            {
-                facts.push(StoredCopy::removal_fact(name, now));
-                return false;
-            }
-            if copy.left_at.is_none() {
-                copy.left_at = Some(now);
-                facts.push(copy.to_fact(name, now));
-            }
-            waiting.push((copy.left_at, name.clone()));
-            true
-        });
-        waiting.sort_unstable();
-        for (_, name) in waiting.iter().rev().skip(MAX_UNUSED) {
-            self.unused.remove(name);
-            facts.push(StoredCopy::removal_fact(name, now));
-        }
-        facts
-    }
-
-    /// Begins to follow a site, with the unused copy of its name, or with one of `copies`. Returns
+    /// Begins to follow a site, with its copy of the previous run, or with one of `copies`. Returns
     /// the fact to store; `None` if it is stored already, or there is no copy.
     fn follow_site(
         &mut self,
@@ -457,14 +385,11 @@ impl OriginRobotsTracker {
         copies: &[FetchState],
         now: Timestamp,
     ) -> Option<Fact> {
-        let unused = self.unused.remove(name);
-        let is_back = unused.as_ref().is_some_and(|copy| copy.left_at.is_some());
-        let site = FollowedSite::new(name, entry, unused.as_ref(), copies, now);
+        let stored = self.previous.remove(name).map(|copy| copy.fetch);
+        let site = FollowedSite::new(name, entry, stored.as_ref(), copies, now);
         // A failure is stored only after the first fetch.
-        let is_changed = site.is_unconditional || is_back;
-        let is_stored = unused.is_some();
-        let fact = (is_changed && (is_stored || site.fetch.copy().is_some()))
-            .then(|| copy_fact(name, &site, now));
+        let is_storable = stored.is_some() || site.fetch.copy().is_some();
+        let fact = (site.is_unconditional && is_storable).then(|| copy_fact(name, &site, now));
         self.followed.insert(name.to_owned(), site);
         fact
     }

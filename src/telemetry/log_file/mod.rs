@@ -1,7 +1,7 @@
 //! [`LogFile`]: a log file that is appended in whole lines. The file is opened when the first lines
 //! are written. If it was renamed, removed or replaced, it is created again under its path. While
-//! that fails, lines are lost and counted. A line that was written in part, for example on a full
-//! disk, is ended before the next line.
+//! that fails, lines are lost and counted. After a failed write, for example on a full disk, a line
+//! end is written before the next line, because the last one may be there in part.
 
 use crate::files::open_nonblocking;
 use crate::locks::lock;
@@ -23,7 +23,7 @@ pub struct LogFile {
     file: Option<File>,
     /// `None` for standard output.
     path: Option<PathBuf>,
-    /// Whether the file ends with a part of a line.
+    /// Whether the file may end with a part of a line.
     torn: bool,
 }
 
@@ -64,7 +64,7 @@ impl LogFile {
 
     /// Appends whole lines to the file at the log's path, which is opened if it is not open, and
     /// created again if it was renamed or removed. If that fails, the lines are lost. Without lines
-    /// it only opens the file.
+    /// it only opens the file, or ends the line that a failed write left.
     pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), LogWriteError> {
         let _alone = self.path.is_none().then(|| lock(&STDOUT_LOCK));
         match self.reopen_if_moved() {
@@ -87,6 +87,8 @@ impl LogFile {
             // A line without its line end is not lost: the line end is written before the next
             // line.
             let ended = u64::from(self.torn && unwritten.first() == Some(&b'\n'));
+            // So an attempt without lines writes a line end, and shows whether there is room again.
+            self.torn = true;
             LogWriteError {
                 lines: count_lines(unwritten) - ended,
                 error,

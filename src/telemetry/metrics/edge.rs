@@ -69,7 +69,7 @@ impl EdgeMetrics {
             ),
             buffers: register.gauge(
                 "crawlgate_buffers_bytes",
-                "The most that open requests and responses can hold in buffers, of limits.buffers.",
+                "How many bytes of limits.buffers open requests and responses may use at most.",
             ),
             orders,
             refused_renewals: register.gauge(

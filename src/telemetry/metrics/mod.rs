@@ -299,7 +299,7 @@ impl StoreMetrics {
             ),
             facts: register.counters(
                 "crawlgate_store_facts_total",
-                "Facts that this instance wrote to the store, and read of other instances, by direction.",
+                "Facts that this instance wrote to the store or read from others, by direction.",
                 &["direction"],
             ),
             confirmations: register.counters(

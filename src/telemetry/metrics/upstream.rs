@@ -4,14 +4,14 @@
 //! series.
 
 use super::Metrics;
-use super::collectors::{Histogram, IntCounter, IntCounterVec, IntGaugeVec, MetricRegistrar};
+use super::collectors::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, MetricRegistrar,
+};
 use crate::record::truncate_label;
 use std::sync::Arc;
 
 /// The classes of response statuses; the last is for every other status.
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
-/// The upper bounds of `crawlgate_queue_seconds`.
-const QUEUE_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// The label of a request for a host without an origin.
 const NO_ORIGIN: &str = "none";
 
@@ -38,13 +38,12 @@ pub struct UpstreamMetrics {
     retries: IntCounterVec,
     ejections: IntCounterVec,
     checks: IntCounterVec,
-    queue_seconds: Histogram,
+    queue_seconds: HistogramVec,
     turned_away: IntCounterVec,
     servers: IntGaugeVec,
     in_flight: IntGaugeVec,
     waiting: IntGaugeVec,
-    /// In the order of [`STATUS_CLASSES`].
-    seconds: [Histogram; STATUS_CLASSES.len()],
+    seconds: HistogramVec,
 }
 
 /// The metrics of the origins of these settings.
@@ -59,16 +58,12 @@ struct OriginResponseCounters {
     name: String,
     /// The counters of each server, in the order of [`STATUS_CLASSES`].
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
+    /// In the order of [`STATUS_CLASSES`].
+    seconds: [Histogram; STATUS_CLASSES.len()],
 }
 
 impl UpstreamMetrics {
     pub fn new(register: MetricRegistrar<'_>) -> UpstreamMetrics {
-        let seconds = register.histograms(
-            "crawlgate_upstream_seconds",
-            "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
-             second try. It does not include the body.",
-            &["status"],
-        );
         UpstreamMetrics {
             requests: register.counters(
                 "crawlgate_upstream_requests_total",
@@ -87,7 +82,7 @@ impl UpstreamMetrics {
             ),
             ejections: register.counters(
                 "crawlgate_upstream_ejections_total",
-                "How often a server failed so often that it got no requests for a while.",
+                "How often a server was ejected: after failures it got no requests for a while.",
                 &["origin", "server"],
             ),
             checks: register.counters(
@@ -116,12 +111,17 @@ impl UpstreamMetrics {
                 "Visitors who wait for a server of the origin.",
                 &["origin"],
             ),
-            queue_seconds: register.histogram(
+            queue_seconds: register.histograms(
                 "crawlgate_queue_seconds",
                 "How long visitors waited for a server of the origin.",
-                &QUEUE_BUCKETS,
+                &["origin"],
             ),
-            seconds: STATUS_CLASSES.map(|class| seconds.with_label_values(&[class])),
+            seconds: register.histograms(
+                "crawlgate_upstream_seconds",
+                "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
+                 second try. It does not include the body.",
+                &["origin", "status"],
+            ),
         }
     }
 }
@@ -140,7 +140,20 @@ impl OriginMetrics {
                     metrics.upstream.requests.with_label_values(&labels)
                 }));
             }
-            counters.push(OriginResponseCounters { name, requests });
+            let name_label = [truncate_label(&name)];
+            metrics
+                .upstream
+                .queue_seconds
+                .with_label_values(&name_label);
+            let seconds = STATUS_CLASSES.map(|class| {
+                let labels = [truncate_label(&name), class];
+                metrics.upstream.seconds.with_label_values(&labels)
+            });
+            counters.push(OriginResponseCounters {
+                name,
+                requests,
+                seconds,
+            });
         }
         OriginMetrics {
             registered: metrics.upstream.clone(),
@@ -153,25 +166,26 @@ impl OriginMetrics {
     }
 
     /// Counts a response in `crawlgate_upstream_requests_total{origin,server,status}` and its
-    /// `seconds` (until the head came) in `crawlgate_upstream_seconds{status}`, by class of status:
-    /// `2xx` to `5xx`, else `other`. A server that the settings do not have counts in the
-    /// second only.
+    /// `seconds` (until the head came) in `crawlgate_upstream_seconds{origin,status}`, by class of
+    /// status: `2xx` to `5xx`, else `other`. A server that the settings do not have counts nowhere.
     pub fn record_response(&self, place: ServerId, status: u16, seconds: f64) {
         let class = usize::from(status / 100)
             .wrapping_sub(2)
             .min(STATUS_CLASSES.len() - 1);
-        self.registered.seconds[class].observe(seconds);
-        if let Some(requests) = self
-            .origin(place)
-            .and_then(|origin| origin.requests.get(place.server))
+        if let Some(origin) = self.origin(place)
+            && let Some(requests) = origin.requests.get(place.server)
         {
+            origin.seconds[class].observe(seconds);
             requests[class].inc();
         }
     }
 
-    /// The time that a person waited in a queue, in `crawlgate_queue_seconds`.
-    pub fn record_queue_wait(&self, seconds: f64) {
-        self.registered.queue_seconds.observe(seconds);
+    /// The time that a person waited in a queue, in `crawlgate_queue_seconds{origin}`.
+    pub fn record_queue_wait(&self, place: ServerId, seconds: f64) {
+        self.registered
+            .queue_seconds
+            .with_label_values(&[self.origin_label(place)])
+            .observe(seconds);
     }
 
     /// The `origin` label of a server; `none` if the settings have no such origin.

@@ -66,6 +66,8 @@ pub struct Server {
     pub entry: Arc<ConfiguredServer>,
     /// 0.0.0.0:0 for a Unix socket.
     pub address: SocketAddr,
+    /// Its address and port, or the path of its socket.
+    pub display_address: Arc<str>,
     peer: HttpPeer,
     /// Connects in place of Pingora's connector, if the settings have files of `tls`.
     tls: Option<TlsServerConnector>,
@@ -127,9 +129,14 @@ impl Server {
             .as_ref()
             .filter(|_| *tls)
             .and_then(|tls| tls.connector_for(&mut peer, entry.index.origin, name));
+        let display_address = match &entry.address.socket {
+            Some(path) => path.display().to_string(),
+            None => address.to_string(),
+        };
         Server {
             entry,
             address,
+            display_address: display_address.into(),
             connection_key: peer.reuse_hash(),
             address_hash: stable_hash(peer._address.to_string().as_bytes()),
             peer,
@@ -156,14 +163,6 @@ impl Server {
             connector.tls.configure_peer(&mut peer);
         }
         peer
-    }
-
-    /// Its address and port, or the path of its socket.
-    pub fn display_address(&self) -> String {
-        match &self.entry.address.socket {
-            Some(path) => path.display().to_string(),
-            None => self.address.to_string(),
-        }
     }
 
     /// Its name in messages: its URL, and its address if the URL has a name.

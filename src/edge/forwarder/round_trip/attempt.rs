@@ -111,9 +111,11 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             })
             .await?
         };
-        chosen.map_err(|none| {
+        let options = chosen.map_err(|none| {
             self.ticket.record_no_server(none);
             none.error()
-        })
+        })?;
+        self.ticket.set_server(self.attempts.server_address());
+        Ok(options)
     }
 }

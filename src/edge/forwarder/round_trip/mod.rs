@@ -14,7 +14,9 @@ use super::request_buffer::RequestBuffer;
 use super::response_reader::ResponseReader;
 use crate::answers::{Answer, AnswerField};
 use crate::requests::{PendingRecord, ResponseEnd, Ticket};
-use crate::upstreams::{AttemptProgress, Attempts, OriginConnectionOptions, failure_status};
+use crate::upstreams::{
+    AttemptProgress, Attempts, OriginConnectionOptions, failure_status, logged_error,
+};
 use RoundTripOutcome::{Answered, BrokenOff, Whole};
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
@@ -135,7 +137,7 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
             };
             let ended_by = match &relayed {
                 Ok(()) => ResponseEnd::Complete,
-                Err(error) => ResponseEnd::Error(error.etype().as_str()),
+                Err(error) => ResponseEnd::Error(logged_error(error)),
             };
             (
                 outcome,

@@ -21,7 +21,6 @@ use futures_util::stream::FuturesUnordered;
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use pingora_core::server::ShutdownWatch;
-use requests::drain_request;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
@@ -295,7 +294,11 @@ impl<'e> Http2Session<'e> {
         let sending = if stream.is_received() {
             Some(stream.sending)
         } else {
-            self.start(drain_request(stream, self.output.clone()));
+            let output = self.output.clone();
+            self.start(async move {
+                stream.drain(&output).await;
+                Recorded
+            });
             None
         };
         self.in_h2

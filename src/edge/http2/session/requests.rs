@@ -18,8 +18,8 @@ use crate::edge::http2::request_stream::{RequestStream, StreamClosed, discard_bo
 use crate::edge::http2::{STREAM_WINDOW, max_header_list};
 use crate::edge::sent_answer::{SentAmount, record_answer, reserve_space};
 use crate::requests::{
-    ArrivalTimes, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, NextStep,
-    OutgoingAnswer, ReceivedRequest, RequestHead, Responder, Ticket,
+    ArrivalTimes, BodyFraming, ClientConnection, ConnectionFacts, HeadWriter, OutgoingAnswer,
+    ReceivedRequest, RequestHead, Responder, Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -67,11 +67,11 @@ impl<'e> Http2Session<'e> {
             let answer = answer_decision(edge, &**responder, &head, &connection, arrival);
             return self.send_answer(stream, answer);
         }
-        let (ticket, next) =
+        let (ticket, answer) =
             edge.requests
                 .receive(&http2_request_head(&head), &connection, arrival);
-        match next {
-            NextStep::Answer(answer) => {
+        match answer {
+            Some(answer) => {
                 self.malformed_requests +=
                     usize::from(ticket.is_rejected() && answer.status() == StatusCode::BAD_REQUEST);
                 self.send_answer(stream, (ticket, answer).into());
@@ -80,7 +80,7 @@ impl<'e> Http2Session<'e> {
                     self.close_with_goaway("too many malformed requests");
                 }
             }
-            NextStep::Forward => self.start_forwarding(head, stream, ticket),
+            None => self.start_forwarding(head, stream, ticket),
         }
     }
 
@@ -407,10 +407,4 @@ fn run_forwarder(
         stream.sending.reset(Reason::INTERNAL_ERROR);
         RequestOutcome::Recorded
     }
-}
-
-/// Drains a request whose response was sent: see [`RequestStream::drain`].
-pub async fn drain_request(stream: RequestStream, output: BatchedIo) -> RequestOutcome {
-    stream.drain(&output).await;
-    RequestOutcome::Recorded
 }

@@ -10,6 +10,8 @@ use super::{ACME_ALPN, AcmeCertificates, ListenerTls, TlsError};
 use crate::files::absolute_path;
 use crate::hash::Hash;
 use crate::locks::lock;
+use crate::numbers::plural;
+use crate::printable::join;
 use crate::settings::{CertificateFiles, ListenSettings, TlsSettings};
 use crate::telemetry::{
     CertificateFault, CertificateProblem, CertificateStatus, Metrics, RejectedCertificateFiles,
@@ -25,6 +27,9 @@ use std::sync::{Arc, Mutex};
 const DAY: i64 = 86_400;
 /// How long before its end a certificate expires soon.
 const EXPIRY_WARNING_SECONDS: i64 = 14 * DAY;
+
+/// Further hosts without a certificate are only counted.
+const MAX_NAMED: usize = 3;
 
 /// The certificates of all listeners.
 #[derive(Default)]
@@ -145,27 +150,30 @@ impl CertificateStore {
                 .is_some_and(|acme| acme.has_certificate(host))
     }
 
-    /// A problem for each of these hosts without a certificate; none if no listener has TLS. If
+    /// The problem of those of these hosts that have no certificate; none if no listener has TLS. If
     /// certificates are ordered, only wildcards can lack one.
-    pub fn uncovered_host_problems<'a>(
+    pub fn uncovered_hosts_problem<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a String>,
-    ) -> Vec<CertificateProblem> {
+    ) -> Option<CertificateProblem> {
         if self.is_empty() {
-            return Vec::new();
+            return None;
         }
-        let uncovered = hosts.into_iter().filter(|host| {
+        let mut uncovered = hosts.into_iter().filter(|host| {
             let is_from_acme = self.acme.is_some() && !host.starts_with("*.");
             !is_from_acme && !self.has_file_certificate(host)
         });
-        uncovered
-            .map(|host| {
-                CertificateFault::Uncovered.with_message(format!(
-                    "no certificate is for {host} of \"origins\", so clients reject https://{host}. Add a certificate \
-                     with this name to \"certificates\""
-                ))
-            })
-            .collect()
+        let mut named = join(uncovered.by_ref().take(MAX_NAMED), ", ");
+        let more = uncovered.count();
+        if more > 0 {
+            named.push_str(&format!(" and {}", plural(more, "other host")));
+        }
+        (!named.is_empty()).then(|| {
+            CertificateFault::Uncovered.with_message(format!(
+                "no certificate is for {named} of \"origins\", so clients reject https there. Add certificates with \
+                 these names to \"certificates\""
+            ))
+        })
     }
 
     /// The status of each certificate from files.
@@ -208,7 +216,7 @@ impl ListenerCertificates {
             let exact = by_name.exact.get(name).cloned();
             exact
                 .or_else(|| acme?.certificate(name))
-                .or_else(|| by_name.wildcard_certificate(name))
+                .or_else(|| by_name.wildcard_certificate(name).cloned())
         });
         if let Some(key) = named.or_else(|| by_name.first.clone()) {
             return Some(key);
@@ -412,21 +420,14 @@ impl CertificatesByName {
 
     /// Whether there is a certificate for this host. A host that is a wildcard needs a wildcard.
     fn has_certificate(&self, host: &str) -> bool {
-        match host.split_once('.') {
-            Some(("*", rest)) => self.wildcards.contains_key(rest),
-            parts => {
-                self.exact.contains_key(host)
-                    || parts.is_some_and(|(_, rest)| self.wildcards.contains_key(rest))
-            }
-        }
+        self.exact.contains_key(host) || self.wildcard_certificate(host).is_some()
     }
 
     /// The certificate whose wildcard matches the name. A wildcard stands for one label (RFC 9525
     /// section 6.3).
-    fn wildcard_certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        name.split_once('.')
-            .and_then(|(_, rest)| self.wildcards.get(rest))
-            .cloned()
+    fn wildcard_certificate(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
+        let (_, rest) = name.split_once('.')?;
+        self.wildcards.get(rest)
     }
 }
 

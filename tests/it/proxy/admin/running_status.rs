@@ -135,6 +135,9 @@ fn origin_that_is_down_is_a_problem_with_its_last_failure() {
         "{}",
         text(&gate)
     );
+    let problems = gate.command(&["status", "--problems"]);
+    let problems = String::from_utf8(problems.stdout).expect("text");
+    assert!(problems.contains("problem (origin_failing): ") && !problems.contains("\n  mode "));
     let alive = gate.command(&["status", "--alive"]);
     let line = String::from_utf8(alive.stdout).expect("text");
     assert_eq!(
@@ -197,6 +200,21 @@ fn exhausted_file_limit_is_a_problem_of_crawlgate_alone() {
         "crawlgate_upstream_failures_total{origin=\"*\",reason=\"file_limit\",server=\"1\"}",
         1.0,
     );
+    assert_eq!(gate.get("shop.example", "/", "").status, 200);
+}
+
+#[test]
+fn connection_that_cannot_be_accepted_is_a_problem() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    limit_open_files(&gate, "3");
+    let _client = gate.connect();
+    eventually("a line of the log", || {
+        (!lines(&gate, "cannot accept connections").is_empty()).then_some(())
+    });
+    limit_open_files(&gate, "1024");
+    let found = wait_for_problem(&gate, "file_limit");
+    assert!(found["traffic"]["unaccepted"].as_u64() > Some(0));
     assert_eq!(gate.get("shop.example", "/", "").status, 200);
 }
 
@@ -516,6 +534,19 @@ fn rejected_policy_is_a_problem_until_it_is_repaired() {
     assert_eq!(found["problems"][0]["subject"], "shop");
     gate.write_policy("shop", POLICY);
     eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
+}
+
+#[test]
+fn new_policy_with_a_mistake_keeps_no_other_site_from_starting() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .policy("new", "hots: [new.example]\n")
+        .start();
+    let found = wait_for_problem(&gate, "policy_rejected");
+    assert_eq!(found["problems"][0]["subject"], "new");
+    assert_eq!(gate.get("shop.example", "/robots.txt", "").status, 200);
+    assert_eq!(gate.get("new.example", "/", "").status, 200);
 }
 
 #[test]

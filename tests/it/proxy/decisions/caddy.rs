@@ -67,6 +67,18 @@ fn refusals_robots_txt_and_tags_are_crawlgates() {
 }
 
 #[test]
+fn application_sends_its_own_file_where_crawlgate_has_none() {
+    let policy = format!("hosts: [shop.test]\n{POLICY}");
+    let (gate, origin) = (
+        Setup::deciding().policy("site", &policy).start(),
+        Origin::plain(),
+    );
+    let proxy = start(gate.address, origin.address);
+    assert_eq!(proxy.fetch_as(BINGBOT, "/robots.txt").status, 200);
+    assert_eq!(origin.last().target(), "/robots.txt");
+}
+
+#[test]
 fn status_and_retry_after_come_through() {
     let policy = format!("{POLICY}pause: {{ retry_after: 2h }}\n");
     let (gate, origin) = (

@@ -128,6 +128,61 @@ fn robots_txt_is_crawlgates_byte_for_byte() {
 }
 
 #[test]
+fn site_sends_its_own_files_where_crawlgate_has_none() {
+    let (gate, origin, proxy) = with_policy(&format!("hosts: [{HOST}]\n{POLICY}"));
+    for (host, target) in [
+        ("other.test", "/robots.txt?x"),
+        ("other.test", "/.well-known/tdmrep.json"),
+        (HOST, "/.well-known/tdmrep.json"),
+        (HOST, "/.well-known/tdmrep.json?x"),
+    ] {
+        let sent = proxy.ask("GET", host, target, &format!("User-Agent: {BINGBOT}\r\n"));
+        assert_eq!(
+            (sent.status, sent.field("crawlgate")),
+            (200, None),
+            "{host}"
+        );
+        assert_eq!(origin.last().target(), target);
+    }
+    assert_eq!(proxy.fetch_as(BINGBOT, "/_crawlgate_file").status, 404);
+    // Each was asked about once.
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="bingbot",kind="allowed",site="site"}"#,
+        2.0,
+    );
+}
+
+#[test]
+fn hanging_crawlgate_delays_a_page_once() {
+    // Accepts connections and never answers.
+    let hanging = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let service = hanging.local_addr().expect("an address");
+    let proxy = Program::start(|prepared| {
+        prepared.write("crawlgate-http.conf", deployed_http(service));
+        prepared.write(
+            "crawlgate-server.conf",
+            deployed("nginx/crawlgate-server.conf", &[]),
+        );
+        prepared.write("site/index.html", "a page");
+        let (address, root) = (prepared.address, prepared.path("site"));
+        let server = format!("listen {address}; root {root}; include crawlgate-server.conf;");
+        nginx(
+            prepared,
+            &format!("  include crawlgate-http.conf;\n  server {{ {server} }}"),
+        )
+    });
+    let page = proxy.fetch_as(BINGBOT, "/");
+    assert_eq!(
+        (page.status, page.field("crawlgate")),
+        (200, Some("unavailable"))
+    );
+    // The question for `/`, and none for `/index.html`.
+    hanging.set_nonblocking(true).expect("a listener");
+    let questions = std::iter::from_fn(|| hanging.accept().ok());
+    assert_eq!(questions.count(), 1, "{}", proxy.log());
+}
+
+#[test]
 fn tags_go_by_the_type_that_the_origin_says() {
     let gate = deciding();
     let origin = Origin::start(|request, stream| {

@@ -84,10 +84,10 @@ fn unusable_certificates_stop_start_and_check() {
     let (said, status) = setup.fail();
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("one.key"), "{said}");
-    let check = || {
+    let check = |more: &str| {
         let settings = directory.path().join("crawlgate.yaml");
         let text = format!(
-            "listen: {}\norigins: [{{ hosts: [a.example], servers: http://127.0.0.1:1 }}]\n",
+            "listen: {}\norigins: [{{ hosts: [a.example{more}], servers: http://127.0.0.1:1 }}]\n",
             listeners(directory.path(), &["one"], "")
         );
         fs::write(&settings, text).expect("written");
@@ -109,13 +109,15 @@ fn unusable_certificates_stop_start_and_check() {
         let ids: Vec<Value> = ids.map(|problem| problem["id"].clone()).collect();
         (output.status.code(), ids)
     };
-    assert_eq!(check(), (Some(1), vec!["unusable".into()]));
+    assert_eq!(check(""), (Some(1), vec!["unusable".into()]));
     authority.certify(directory.path(), "one", &["a.example"], 2001);
-    assert_eq!(check(), (Some(1), vec!["expired".into()]));
+    assert_eq!(check(""), (Some(1), vec!["expired".into()]));
     authority.certify(directory.path(), "one", &["a.example"], 2100);
-    assert_eq!(check(), (Some(0), vec![]));
+    assert_eq!(check(""), (Some(0), vec![]));
     authority.certify(directory.path(), "one", &["b.example"], 2100);
-    assert_eq!(check(), (Some(0), vec!["uncovered".into()]));
+    assert_eq!(check(""), (Some(0), vec!["uncovered".into()]));
+    let more = ", c.example, d.example, e.example, f.example";
+    assert_eq!(check(more), (Some(0), vec!["uncovered".into()]));
 }
 
 /// The certificates of `crawlgate status --json`, its problems, and its exit code.

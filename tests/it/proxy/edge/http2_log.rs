@@ -110,7 +110,7 @@ fn failure_that_waits_for_a_window_is_logged_with_its_status() {
     client.send_bytes(&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]));
     assert_eq!(
         lines(&gate, "/page", 1),
-        [(502, "ConnectRefused".to_owned(), 0)]
+        [(502, "connect_refused".to_owned(), 0)]
     );
 }
 

@@ -337,6 +337,29 @@ fn damaged_database_is_set_aside_and_restarts_the_first_day() {
 }
 
 #[test]
+fn gap_is_logged_and_shown_until_the_first_day_ends() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/cart/"));
+    let logged = |gate: &Gate| gate.log.text().contains("another first day begins");
+    assert!(status(&gate)["first_day"].is_null() && !logged(&gate));
+    for (signal, seconds) in [("KILL", 30), ("TERM", 65)] {
+        gate.restart(signal, |gate| {
+            gate.write_clock(seconds, 0);
+        });
+        assert_eq!(status(&gate)["first_day"]["id"], "first-day", "{signal}");
+        eventually("a line at the start", || logged(&gate).then_some(()));
+        gate.live_through(25 * HOUR);
+        eventually("the end", || {
+            status(&gate)["first_day"].is_null().then_some(())
+        });
+        observe(&mut gate);
+        gate.wait_until_stored();
+    }
+    gate.restart("TERM", |_| ());
+    assert!(status(&gate)["first_day"].is_null(), "no gap");
+}
+
+#[test]
 fn run_without_a_state_directory_works_from_memory() {
     let origin = Origin::plain();
     let mut gate = setup(&origin, "/cart/")

@@ -183,6 +183,8 @@ fn without_chance(text: &str, gate: &Gate) -> String {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "SECOND"),
         (r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000", "SECOND"),
         (r#"("milliseconds":)\d+\.\d+"#, "${1}NUMBER"),
+        (r#"("origin_milliseconds":)\d+\.\d+"#, "${1}NUMBER"),
+        (r#"("server":"127\.0\.0\.1:)\d+"#, "${1}PORT"),
         (r#"("retry_after": ?)\d+"#, "${1}NUMBER"),
         (r#"("(stale|unproven)_until":)\d+"#, "${1}NUMBER"),
         // None where it took less than one.
