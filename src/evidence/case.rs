@@ -30,6 +30,9 @@ const MAX_ENTRIES: u64 = 500_000;
 /// served.
 const MAX_ENTRIES_BEFORE: u64 = 10_000;
 
+/// The program that makes a case.
+pub const SOFTWARE: &str = concat!("crawlgate ", env!("CARGO_PKG_VERSION"));
+
 /// Why no case was made.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
@@ -91,10 +94,8 @@ fn covered_span(
             let Some(entry) = EvidenceEntry::parse(line) else {
                 return;
             };
-            let first = (entry.number == 0).then_some(entry.time.as_str());
-            let begin = entry.data_text("before").or(first).and_then(parse_time);
             // The last entry of each chain stays, whatever its age.
-            if let Some(begin) = begin.filter(|begin| *begin < span.to) {
+            if let Some(begin) = entry.complete_since().filter(|begin| *begin < span.to) {
                 span.from = span.from.max(begin);
             }
             if entry.time >= to
@@ -196,7 +197,7 @@ fn export_log(
 fn case_description(scope: &CaseScope, log: &str, now: SystemTime) -> serde_json::Value {
     json!({
         "crawler": scope.crawler, "site": scope.site, "from": format_time(scope.from), "to": format_time(scope.to),
-        "log": log, "made": format_time(now), "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
+        "log": log, "made": format_time(now), "software": SOFTWARE,
         "format": 1,
     })
 }
@@ -393,7 +394,7 @@ pub struct ExportedLog {
 /// # Errors
 /// The file is not a case.
 pub fn read_exported_logs(archive: &[u8]) -> Result<Vec<ExportedLog>, CaseError> {
-    let logs = (1..).zip(read_logs(archive)?);
+    let logs = (1..).zip(read_logs(archive)?.logs);
     logs.map(|(number, files)| {
         let key = file_text(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
         Ok(ExportedLog {

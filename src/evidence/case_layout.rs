@@ -54,24 +54,35 @@ pub fn join_logs(logs: Vec<CaseFiles>, report: String) -> CaseFiles {
     all
 }
 
-/// The files of each log of a case.
+/// The files of a case.
+#[derive(Debug, PartialEq)]
+pub struct SplitCase {
+    /// The files of each log.
+    pub logs: Vec<CaseFiles>,
+    /// The report of all logs, if each log has a directory.
+    pub common_report: Option<Vec<u8>>,
+}
+
+/// The files of each log of a case, and the common report.
 ///
 /// # Errors
 /// The bytes are not an archive, a file belongs to no log, or a log is missing.
-pub fn read_logs(archive: &[u8]) -> Result<Vec<CaseFiles>, ArchiveError> {
+pub fn read_logs(archive: &[u8]) -> Result<SplitCase, ArchiveError> {
     split_logs(tar::read_archive(archive).ok_or(ArchiveError::Malformed)?)
 }
 
-/// Undoes [`join_logs`], without the common report.
-fn split_logs(files: CaseFiles) -> Result<Vec<CaseFiles>, ArchiveError> {
+/// Undoes [`join_logs`].
+fn split_logs(files: CaseFiles) -> Result<SplitCase, ArchiveError> {
+    let mut files = files;
     if !files.keys().any(|path| path.starts_with("logs/")) {
-        return Ok(vec![files]);
+        return Ok(SplitCase {
+            logs: vec![files],
+            common_report: None,
+        });
     }
+    let common_report = files.remove(REPORT_FILE);
     let mut by_name: BTreeMap<String, CaseFiles> = BTreeMap::new();
     for (path, bytes) in files {
-        if path == REPORT_FILE {
-            continue;
-        }
         let part = path
             .strip_prefix("logs/")
             .and_then(|rest| rest.split_once('/'));
@@ -86,7 +97,10 @@ fn split_logs(files: CaseFiles) -> Result<Vec<CaseFiles>, ArchiveError> {
         .collect();
     match by_name.into_keys().next() {
         Some(name) => Err(ArchiveError::UnknownFile(format!("logs/{name}/"))),
-        None => Ok(logs),
+        None => Ok(SplitCase {
+            logs,
+            common_report,
+        }),
     }
 }
 
@@ -105,7 +119,11 @@ mod tests {
             vec![log_files("a"), log_files("b")],
             (0..12).map(|_| log_files("a")).collect(),
         ] {
-            assert_eq!(split_logs(join_logs(logs.clone(), "page".into())), Ok(logs));
+            let split = SplitCase {
+                common_report: (logs.len() > 1).then(|| b"page".to_vec()),
+                logs: logs.clone(),
+            };
+            assert_eq!(split_logs(join_logs(logs, "page".into())), Ok(split));
         }
     }
 

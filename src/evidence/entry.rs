@@ -83,6 +83,13 @@ impl EvidenceEntry {
         self.data.get(name)?.as_str()
     }
 
+    /// Since when the log has all entries, if this entry of the chain of the log says so: it is the
+    /// first one, or one about a deletion.
+    pub fn complete_since(&self) -> Option<SystemTime> {
+        let first = (self.number == 0).then_some(self.time.as_str());
+        self.data_text("before").or(first).and_then(parse_time)
+    }
+
     pub fn text_or_empty(&self, name: &str) -> String {
         self.data_text(name).unwrap_or_default().to_owned()
     }
@@ -236,21 +243,32 @@ pub fn named_robots_files(entry: &EvidenceEntry) -> Vec<Hash> {
     hashes.filter_map(Hash::parse).collect()
 }
 
-/// The lists that a `proof` entry names, each with its URL and when the site checked its copy. Empty
-/// for other entries.
+/// The lists that a `proof` entry names, as JSON. Empty for other entries.
+fn lists(entry: &EvidenceEntry) -> impl Iterator<Item = &Value> {
+    let lists = entry.data.get("lists").and_then(Value::as_array);
+    lists.into_iter().flatten()
+}
+
+/// Whether a `proof` entry rests on a file that the site supplied itself.
+pub fn has_supplied_list(entry: &EvidenceEntry) -> bool {
+    lists(entry).any(|list| list["obtained"] == "directory")
+}
+
+/// The lists that a `proof` entry names, each with its URL, how the site got its copy, and when it
+/// checked it. Empty for other entries.
 pub fn named_lists(entry: &EvidenceEntry) -> Vec<(String, DocumentRef)> {
-    let lists = entry
-        .data
-        .get("lists")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let named = lists.filter_map(|list| {
-        let hash = Hash::parse(list.get("sha256")?.as_str()?)?;
-        let source = list.get("source")?.as_str()?;
-        let checked = list.get("checked").and_then(Value::as_str).unwrap_or("?");
+    let named = lists(entry).filter_map(|list| {
+        let text = |name: &str| list.get(name).and_then(Value::as_str);
+        let hash = Hash::parse(text("sha256")?)?;
+        let source = text("source")?;
+        let checked = text("checked").unwrap_or("?");
+        let copy = match text("obtained") {
+            Some("directory") => "from a file that the site supplied, dated",
+            Some("mirror") => "from a mirror that the site chose, checked",
+            _ => "as the site kept it, checked",
+        };
         Some((
-            format!("{source}, as the site kept it, checked {checked}"),
+            format!("{source}, {copy} {checked}"),
             DocumentRef {
                 is_list: true,
                 hash,

@@ -186,6 +186,8 @@ pub struct RequestFinding {
     /// The fields of its entry, without personal values that were withdrawn or never kept.
     #[serde(flatten)]
     pub request: RecordRow,
+    /// The URL of the licence that the request lacked.
+    pub license: Option<String>,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
     /// When the version of the request was last served before it: to the same client, else to

@@ -5,6 +5,7 @@
 //! entries are counted as lost and dropped. If the settings do not enable a log, entries are
 //! ignored.
 
+use super::database::LogDamage;
 use super::opening::open_for_writing;
 use super::writer::LogWriter;
 use super::{ChainName, DatabaseError, EvidenceWriterShared, NewEntry, OpenError};
@@ -110,12 +111,16 @@ impl EvidenceRecorder {
         }
     }
 
-    /// Why entries are being lost, or else why checkpoints get no timestamps.
+    /// Why entries are being lost, or else why checkpoints get no timestamps, or else why a new log
+    /// began.
     pub fn problem(&self) -> Option<Finding> {
         let shared = &self.0.shared;
         let Some(problem) = lock(&shared.problem).clone() else {
-            let problem = lock(&shared.timestamp_problem).clone()?;
-            return Some(Finding::new("evidence-timestamps", problem));
+            if let Some(problem) = lock(&shared.timestamp_problem).clone() {
+                return Some(Finding::new("evidence-timestamps", problem));
+            }
+            let because = (*lock(&shared.former_damage))?;
+            return Some(Finding::new("evidence-new-log", new_log_message(because)));
         };
         let lost = self.lost_count();
         Some(Finding::new(
@@ -198,9 +203,8 @@ fn start_writer(
 ) -> Result<WriterThread, StartLogError> {
     let mut log = open_for_writing(directory, SystemTime::now())?;
     if let Some(because) = log.former_damage {
-        tracing::warn!(
-            "a new evidence log begins: {because}. The files of the former log were renamed; publish the new key"
-        );
+        tracing::warn!("{}", new_log_message(because));
+        *lock(&shared.former_damage) = Some(because);
     }
     log.database
         .write(|log| log.set_timestamp_authorities(&settings.timestamps))?;
@@ -208,4 +212,11 @@ fn start_writer(
     let (sender, receiver) = channel();
     let thread = spawn("evidence", move || writer.run(&receiver))?;
     Ok((sender, thread))
+}
+
+fn new_log_message(because: LogDamage) -> String {
+    format!(
+        "a new evidence log began at the start: {because}. The files of the former log were renamed; publish the new key. \
+         The next start ends this message"
+    )
 }

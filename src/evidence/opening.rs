@@ -96,8 +96,8 @@ pub fn open_existing(directory: &Path) -> Result<OpenEvidenceLog, OpenError> {
     })
 }
 
-/// `DatabaseError::Damaged` if the database or the key is missing while other files are there, or
-/// the database is an older copy.
+/// `DatabaseError::Damaged` if the database or the key is missing while other files are there, the
+/// database is an older copy, or the last entry of a chain is damaged.
 fn read_undamaged_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError> {
     let [has_database, has_key, has_runs] =
         [DATABASE_FILE, KEY_FILE, RUN_COUNT_FILE].map(|name| directory.join(name).exists());
@@ -105,6 +105,9 @@ fn read_undamaged_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError
         return Err(DatabaseError::Damaged(LogDamage::DatabaseMissing));
     }
     let log = read_log(directory)?;
+    if !log.database.is_whole_at_ends()? {
+        return Err(DatabaseError::Damaged(LogDamage::Unreadable));
+    }
     let runs: Option<u64> = read_own_file(&directory.join(RUN_COUNT_FILE))
         .ok()
         .and_then(|text| text.trim().parse().ok());

@@ -2,13 +2,14 @@
 //! be, or is not. [`WrittenProofs`] writes the same proof only once a day. [`add_proof_findings`]
 //! checks the proofs in a case (an excerpt of the log as one file).
 
-use super::entry::{client_text, named_lists};
+use super::entry::{client_text, has_supplied_list, named_lists};
 use super::{
     CHAIN_FILES, CaseFiles, ChainName, DatabaseError, EntryRef, EvidenceEntry, Hash, LogFindings,
     NewEntry, PersonalValues, ProofFinding, WriteTransaction, canonical_json, file_text, line_hash,
     named_proof, personal_value,
 };
 use crate::finding::Finding;
+use crate::numbers::plural_thousands;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -156,6 +157,10 @@ pub fn add_proof_findings(
             }
         }
     }
+    let supplied = used
+        .iter()
+        .filter(|number| has_supplied_list(known[*number].0))
+        .count();
     for number in used {
         let requests = findings
             .requests
@@ -180,7 +185,7 @@ pub fn add_proof_findings(
             requests,
         });
     }
-    add_proof_sums(findings);
+    add_proof_sums(supplied, findings);
     if missing > 0 {
         findings.add_unknown(
             "deleted-proofs",
@@ -189,8 +194,18 @@ pub fn add_proof_findings(
     }
 }
 
-/// Adds how many proofs were checked again, and how many cannot be.
-fn add_proof_sums(findings: &mut LogFindings) {
+/// Adds how many proofs were checked again, how many cannot be, and how many rest on files that the
+/// site `supplied`.
+fn add_proof_sums(supplied: usize, findings: &mut LogFindings) {
+    if supplied > 0 {
+        findings.add_unknown(
+            "supplied-lists",
+            format!(
+                "whether the lists or keys of {} of identity are the operator's: the site supplied these files itself",
+                plural_thousands(supplied, "proof")
+            ),
+        );
+    }
     let all = findings.proofs.len();
     let proofs = findings.proofs.iter();
     let complete = proofs.filter(|proof| proof.is_complete).count();

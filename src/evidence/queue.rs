@@ -3,6 +3,7 @@
 //! site. It drops and counts all other entries. [`EvidenceWriterShared`] is what the writing thread
 //! shares with other threads: the queue, counters and problems.
 
+use super::database::LogDamage;
 use super::{ChainName, NewEntry};
 use crate::locks::lock;
 use crate::telemetry::new_counter;
@@ -88,6 +89,8 @@ pub struct EvidenceWriterShared {
     pub problem: Mutex<Option<String>>,
     /// Why checkpoints get no timestamps.
     pub timestamp_problem: Mutex<Option<String>>,
+    /// Why this process began a new log in place of a former one.
+    pub former_damage: Mutex<Option<LogDamage>>,
     /// Entries that were written.
     pub entries: IntCounter,
     /// Entries that were dropped, or could not be written.
@@ -100,6 +103,7 @@ impl Default for EvidenceWriterShared {
             queue: Mutex::default(),
             problem: Mutex::default(),
             timestamp_problem: Mutex::default(),
+            former_damage: Mutex::default(),
             entries: new_counter(
                 "crawlgate_evidence_entries_total",
                 "Entries that crawlgate wrote to the evidence log.",

@@ -53,13 +53,14 @@ const CASE_FIELDS: &[RecordField] = &[
 ];
 
 /// What no log can show.
-const ALWAYS_UNKNOWN: [&str; 7] = [
+const ALWAYS_UNKNOWN: [&str; 8] = [
     "whether an entry was true when it was written: that is the site's word, also for its copies of lists and answers of DNS",
-    "whether a list or key is the operator's: the case has the site's copy, which may be a file that the site supplied",
+    "whether a list or key is the operator's: the case has the site's copy",
     "whether an entry was left out before it was written",
     "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
+    "which requests had a valid licence token: crawlgate does not check tokens. Where the site asks for a licence, a request with any token passes, counts as licensed, and has no entry",
     "which licences, reservations (TDM) and content signals were sent in headers and other files: only robots.txt is recorded",
 ];
 
@@ -251,6 +252,7 @@ fn add_request_finding(
         number: entry.number,
         recorded: entry.time.clone(),
         request: request_row(entry, personal),
+        license: entry.data_text("license").map(str::to_owned),
         proof_entry: named_proof(entry).map(|proof| proof.number),
         served_at: served.map(|(_, copy)| copy.time.clone()),
         served_by: served

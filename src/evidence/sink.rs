@@ -10,7 +10,7 @@ use crate::identity::IdentityVerifier;
 use crate::record::{
     FieldValue, NO_CRAWLER, RecordField, RecordLine, RequestRecord, Sink, SiteJudgement,
 };
-use crate::settings::AddressDetail;
+use crate::settings::{AddressDetail, ListSource};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value as Json, json};
@@ -39,20 +39,34 @@ const REQUEST_FIELDS: &[RecordField] = &[
     RecordField::Would,
     RecordField::Status,
     RecordField::RetryAfter,
+    RecordField::LicenseToken,
 ];
 
 /// Records requests as evidence.
 struct EvidenceSink {
     evidence: EvidenceRecorder,
     proofs: Arc<IdentityVerifier>,
+    /// From where the copies of lists and keys are.
+    obtained: &'static str,
 }
 
 impl EvidenceRecorder {
-    /// The sink that records requests in this log; `None` if evidence is disabled.
-    pub fn sink(&self, proofs: &Arc<IdentityVerifier>) -> Option<Arc<dyn Sink>> {
+    /// The sink that records requests in this log; `None` if evidence is disabled. `lists` is where
+    /// lists and keys are from.
+    pub fn sink(
+        &self,
+        proofs: &Arc<IdentityVerifier>,
+        lists: &ListSource,
+    ) -> Option<Arc<dyn Sink>> {
         let sink = EvidenceSink {
             evidence: self.clone(),
             proofs: proofs.clone(),
+            obtained: match lists {
+                ListSource::Directory(_) => "directory",
+                ListSource::Mirror(_) => "mirror",
+                // Keys are fetched without lists, too.
+                ListSource::Published | ListSource::Off => "fetched",
+            },
         };
         self.is_enabled().then(|| Arc::new(sink) as Arc<dyn Sink>)
     }
@@ -99,8 +113,13 @@ impl EvidenceSink {
         let in_force = &judged.entry().site.robots_txt.body;
         let cached: Vec<Hash> = documents.iter().map(|file| Hash::digest(&[file])).collect();
         let (tokens, binds) = robots_tokens(record, judged);
+        let decision = &judged.decision;
+        let signals = &judged.entry().site.signals;
+        let license = signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+        let license = license.filter(|_| decision.lacks_license());
         let data = json!({
             "arrived": format_time(request.arrival.arrived),
+            "license": license.map(|license| &license.url),
             "sha256": Hash::digest(&[in_force]),
             "cached_sha256": cached,
             "tokens": tokens,
@@ -170,7 +189,10 @@ impl EvidenceSink {
             self.proofs
                 .proof_basis(judged.decision.claim, found, client, request.arrived_at())?;
         let lists = basis.lists.iter().map(|list| {
-            json!({"source": list.copy.url, "sha256": list.sha256, "checked": list.copy.checked.to_string()})
+            json!({
+                "source": list.copy.url, "obtained": self.obtained, "sha256": list.sha256,
+                "checked": list.copy.checked.to_string(),
+            })
         });
         let dns = match (&basis.name, basis.no_name) {
             (Some((_, at)), _) => json!({"leads_back": true, "at": at.to_string()}),

@@ -7,7 +7,8 @@ use crate::numbers::{plural_thousands, thousands};
 use crate::printable::join;
 use crate::record::{NO_CRAWLER, RecordField};
 use crate::report::{crawler_name, is_unprovable_label};
-use std::collections::BTreeSet;
+use IdentityAssurance::{Asserted, AssertedImpostor, Claimed, Impostor, Proven};
+use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
 
 /// More hosts or rules are only counted.
@@ -40,11 +41,11 @@ impl IdentityAssurance {
             &*request.field_text_or_empty(RecordField::Identity),
             has_proof,
         ) {
-            ("verified", true) => IdentityAssurance::Proven,
-            ("verified", false) => IdentityAssurance::Asserted,
-            ("impostor", true) => IdentityAssurance::Impostor,
-            ("impostor", false) => IdentityAssurance::AssertedImpostor,
-            _ => IdentityAssurance::Claimed,
+            ("verified", true) => Proven,
+            ("verified", false) => Asserted,
+            ("impostor", true) => Impostor,
+            ("impostor", false) => AssertedImpostor,
+            _ => Claimed,
         }
     }
 
@@ -52,13 +53,11 @@ impl IdentityAssurance {
     fn subject(self, crawler: &str, source: &str) -> String {
         let name = crawler_name(crawler);
         match self {
-            IdentityAssurance::Proven => name.to_owned(),
-            IdentityAssurance::Asserted => format!("{name} (by {source} alone)"),
-            IdentityAssurance::Claimed => {
-                clients_text(crawler).replacen("clients", "unverified clients", 1)
-            }
-            IdentityAssurance::Impostor => format!("clients that only pretended to be {name}"),
-            IdentityAssurance::AssertedImpostor => {
+            Proven => name.to_owned(),
+            Asserted => format!("{name} (by {source} alone)"),
+            Claimed => clients_text(crawler).replacen("clients", "unverified clients", 1),
+            Impostor => format!("clients that only pretended to be {name}"),
+            AssertedImpostor => {
                 format!("clients that only pretended to be {name} (by {source} alone)")
             }
         }
@@ -172,19 +171,28 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
         times => format!("At {}", times.concat()),
     };
     let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
-    let unlicensed = requests.iter().filter(|one| one.lacks_license()).count();
-    let others = requests.len() - disallowed.len() - unlicensed;
+    let unlicensed: Vec<_> = requests.iter().filter(|one| one.lacks_license()).collect();
+    let mut others: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in requests {
+        if !one.is_disallowed() && !one.lacks_license() {
+            *others.entry(policy_reason(one)).or_default() += 1;
+        }
+    }
     let disallows = format!(
         "that the robots.txt of {hosts} disallows{}",
-        rules_text(&disallowed)
+        names_text(&disallowed, "rules", |one| text(one, RecordField::Rule))
     );
-    let lacks = format!("to {hosts} without the licence that the site's policy asks for");
+    let lacks = format!(
+        "to {hosts} without the licence that the site's policy asks for{}",
+        names_text(&unlicensed, "licences", |one| one.license.clone())
+    );
+    let mut facts = vec![(disallowed.len(), disallows), (unlicensed.len(), lacks)];
+    facts.extend(others.into_iter().map(|(reason, count)| {
+        let what = format!("that the site's policy does not allow{reason}");
+        (count, what)
+    }));
     let mut sentences = Vec::new();
-    for (count, what) in [
-        (disallowed.len(), disallows.as_str()),
-        (unlicensed, &lacks),
-        (others, "that the site's policy does not allow"),
-    ] {
+    for (count, what) in facts {
         if count > 0 {
             let begin = match sentences.len() {
                 0 => format!("{when}, {subject} sent"),
@@ -204,21 +212,47 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
             "Of the requests that robots.txt disallows, {older} may have followed an older robots.txt."
         ));
     }
-    let observed = requests
-        .iter()
-        .filter(|one| one.field_text(RecordField::Would).is_some())
-        .count();
-    sentences.push(format!(
-        "The site refused {} of these requests.",
-        thousands(requests.len() - observed)
-    ));
-    if observed > 0 {
-        let more = thousands(observed);
-        sentences.push(format!(
-            "Under enforcement it would have refused {more} more."
-        ));
-    }
+    sentences.push(answers_sentence(requests));
     join(sentences, " ") + &served_sentence(requests)
+}
+
+/// Why the policy does not allow a request that robots.txt allows, in brackets; empty for other
+/// kinds.
+fn policy_reason(request: &RequestFinding) -> &'static str {
+    match &*request.field_text_or_empty(RecordField::Kind) {
+        "impostor" => " (the client only pretended to be the crawler)",
+        "trapped" => " (the client requested a trap)",
+        "unverified" => " (the client is not verified)",
+        "too_fast" => " (too fast)",
+        _ => "",
+    }
+}
+
+/// How many requests the site refused or would have refused, and how many got their page.
+fn answers_sentence(requests: &[&RequestFinding]) -> String {
+    let count = |field, expected: Option<&str>| {
+        let texts = requests.iter().filter_map(|one| text(one, field));
+        texts
+            .filter(|text| expected.is_none_or(|expected| text == expected))
+            .count()
+    };
+    let observed = count(RecordField::Would, None);
+    let refused = requests.len() - observed;
+    let mut sentence = match refused {
+        0 => "The site refused none of these requests".to_owned(),
+        _ => format!("The site refused {} of these requests", thousands(refused)),
+    };
+    if observed > 0 {
+        let more = if refused > 0 { " more" } else { "" };
+        let observed = thousands(observed);
+        sentence += &format!("; under enforcement it would have refused {observed}{more}");
+    }
+    let sent = count(RecordField::Status, Some("200"));
+    if sent > 0 {
+        let sent = plural_thousands(sent, "request");
+        sentence += &format!(". {sent} got the page (status 200)");
+    }
+    sentence + "."
 }
 
 /// How many of the requests against the policy came from a client that had been served robots.txt;
@@ -248,16 +282,18 @@ fn served_sentence(requests: &[&RequestFinding]) -> String {
     )
 }
 
-/// The rules of these requests in brackets, or their number.
-fn rules_text(requests: &[&&RequestFinding]) -> String {
-    let rules: BTreeSet<String> = requests
-        .iter()
-        .filter_map(|one| text(one, RecordField::Rule))
-        .collect();
-    match rules.len() {
+/// The names of these requests, such as their rules, in brackets; or their number with the word
+/// `kind`.
+fn names_text(
+    requests: &[&&RequestFinding],
+    kind: &str,
+    name: fn(&RequestFinding) -> Option<String>,
+) -> String {
+    let names: BTreeSet<String> = requests.iter().filter_map(|one| name(one)).collect();
+    match names.len() {
         0 => String::new(),
-        1..=MAX_NAMED => format!(" ({})", join(rules, ", ")),
-        more => format!(" ({} rules)", thousands(more)),
+        1..=MAX_NAMED => format!(" ({})", join(names, ", ")),
+        more => format!(" ({} {kind})", thousands(more)),
     }
 }
 
@@ -278,15 +314,15 @@ fn identity_sentences(case: &CaseFindings) -> String {
         let count = plural_thousands(requests.len(), "request");
         let source = site_source(&requests);
         sentences.push(match basis {
-            IdentityAssurance::Proven => {
+            Proven => {
                 format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
             }
-            IdentityAssurance::Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
-            IdentityAssurance::Claimed => format!("The client is not verified for {count}."),
-            IdentityAssurance::Impostor => format!(
+            Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
+            Claimed => format!("The client is not verified for {count}."),
+            Impostor => format!(
                 "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
             ),
-            IdentityAssurance::AssertedImpostor => format!(
+            AssertedImpostor => format!(
                 "Only {source} says that {count} {verb} not {name}'s, and that the client pretended to be {name}."
             ),
         });
@@ -464,6 +500,45 @@ mod tests {
         log.requests.truncate(1);
         let [alone, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
         assert!(alone.contains("sent 1 request to shop.example without the licence"));
+    }
+
+    #[test]
+    fn summary_says_why_and_whether_requests_were_answered() {
+        let mut log = log_findings(&["violation", "impostor", "license"]);
+        let would = FieldValue::from_string("block".to_owned());
+        log.requests[0]
+            .request
+            .push(RecordField::Would, would.clone());
+        let allowed = FieldValue::from_string("allowed".to_owned());
+        log.requests[1].request = [
+            (
+                RecordField::Kind,
+                FieldValue::from_string("impostor".to_owned()),
+            ),
+            (RecordField::Verdict, allowed.clone()),
+            (RecordField::Would, would),
+        ]
+        .into_iter()
+        .collect();
+        log.requests[2].request = [
+            (RecordField::Verdict, allowed),
+            (
+                RecordField::Would,
+                FieldValue::from_string("license".to_owned()),
+            ),
+            (RecordField::Status, FieldValue::Number(200)),
+        ]
+        .into_iter()
+        .collect();
+        log.requests[2].license = Some("https://shop.example/license.xml".to_owned());
+        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in [
+            "asks for (https://shop.example/license.xml).",
+            "does not allow (the client only pretended to be the crawler).",
+            "refused none of these requests; under enforcement it would have refused 3. 1 request got",
+        ] {
+            assert!(happened.contains(part), "{part}: {happened}");
+        }
     }
 
     #[test]

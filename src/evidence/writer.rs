@@ -3,17 +3,18 @@
 //! published are queued again, and all other entries are dropped. The next transaction that
 //! succeeds also records the number of dropped entries, as a `gap`.
 
+use super::case::SOFTWARE;
 use super::database::{DATABASE_FILE, RunEnd};
 use super::proofs::WrittenProofs;
 use super::{
     DatabaseError, EntryBatch, EvidenceDatabase, EvidenceWriterShared, NewEntry, OpenEvidenceLog,
     SigningKey, WriteTransaction, format_time, read_signing_key,
 };
+use crate::files::{file_identity, parent_directory};
 use crate::locks::lock;
 use crate::settings::EvidenceSettings;
 use serde_json::{Value, json};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -62,7 +63,8 @@ pub struct LogWriter {
     database: EvidenceDatabase,
     key: SigningKey,
     file: PathBuf,
-    inode: Option<u64>,
+    /// Of the opened file: SQLite keeps writing to a deleted file.
+    identity: Option<(u64, u64)>,
     settings: EvidenceSettings,
     /// The clocks at the last batch.
     last_clock: ClockReading,
@@ -92,7 +94,6 @@ impl LogWriter {
         let begun = ClockReading::now();
         let now = format_time(begun.wall);
         let state = &log.state;
-        let software = concat!("crawlgate ", env!("CARGO_PKG_VERSION"));
         let written = log.database.write(|writing| {
             writing.increment_runs()?;
             if state.run_count > 0 {
@@ -104,7 +105,7 @@ impl LogWriter {
                 )?;
             }
             let start =
-                json!({"software": software, "run": state.run_count + 1, "begun_anew": log.former_damage.map(<&str>::from)});
+                json!({"software": SOFTWARE, "run": state.run_count + 1, "begun_anew": log.former_damage.map(<&str>::from)});
             writing.append_to_log_chain("start", start, &now)?;
             writing.set_complete_until(&now, None)
         });
@@ -115,7 +116,7 @@ impl LogWriter {
             shared,
             database: log.database,
             key: log.key,
-            inode: inode(&file),
+            identity: file_identity(&file),
             file,
             settings,
             last_clock: begun,
@@ -200,7 +201,7 @@ impl LogWriter {
     /// # Errors
     /// The file is gone or replaced, the log is full (then it is pruned), or SQLite fails.
     fn write_batch(&mut self, batch: EntryBatch, end: Option<RunEnd>) -> Result<(), WriteError> {
-        if inode(&self.file) != self.inode {
+        if file_identity(&self.file) != self.identity {
             return Err(WriteError::Gone);
         }
         let clock = ClockReading::now();
@@ -228,7 +229,7 @@ impl LogWriter {
         let is_handed_over = self.is_handed_over;
         let key = &mut self.key;
         let proofs = &mut self.proofs;
-        let directory = self.file.parent().unwrap_or(Path::new("."));
+        let directory = parent_directory(&self.file);
         self.database.write(|log| {
             append_batch(log, batch, lost, step, proofs, &now)?;
             if is_handed_over {
@@ -341,10 +342,6 @@ fn clock_step(before: ClockReading, now: ClockReading) -> Option<i64> {
         .ok()
         .filter(|_| step > MIN_CLOCK_STEP)
         .map(|by| sign * by)
-}
-
-fn inode(file: &Path) -> Option<u64> {
-    std::fs::metadata(file).ok().map(|file| file.ino())
 }
 
 #[cfg(test)]

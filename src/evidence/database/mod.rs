@@ -270,6 +270,20 @@ impl EvidenceDatabase {
         self.query_first(query, [&name.site, &name.crawler], chain_from_row)
     }
 
+    /// Whether each chain ends with the entry that its head names.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn is_whole_at_ends(&self) -> Result<bool> {
+        let query = "SELECT head, coalesce(line, '') FROM chains LEFT JOIN entries AS e ON e.chain = chains.id AND e.number = \
+                     chains.entries - 1";
+        let ends = self.query_all(query, [], |row| {
+            let line = row.get_ref(1)?.as_bytes()?;
+            Ok(Hash::digest(&[line]).0 == row.get::<_, [u8; 32]>(0)?)
+        })?;
+        Ok(ends.iter().all(|is_whole| *is_whole))
+    }
+
     /// All chains, by their names.
     ///
     /// # Errors

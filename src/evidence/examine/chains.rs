@@ -4,7 +4,7 @@
 //! off at its beginning, and must end with the entry that the last checkpoint names.
 
 use crate::evidence::canonical::parse_canonical;
-use crate::evidence::entry::{parse_chain, parse_time};
+use crate::evidence::entry::{format_time, parse_chain, parse_time};
 use crate::evidence::{
     CHAIN_FILES, CaseFiles, CaseScope, ChainHead, ChainName, Checkpoint, EvidenceEntry, Hash,
     HeadProof, LogFindings, LogKeys, VerifyKey, file_text, line_hash, merkle,
@@ -259,19 +259,31 @@ pub fn check_heads(
 }
 
 /// Checks that no chain was cut off at its beginning, where a publication may have allowed
-/// everything. It is no fault if the log says that it deleted old entries.
+/// everything. It is no fault if the log says that it deleted old entries. A case that claims to
+/// begin before the log is a fault.
 pub fn check_beginnings(
     chains: &[Vec<EvidenceEntry>; 3],
     names: &[ChainName; 3],
     checkpoints: &[ProvenCheckpoint],
     findings: &mut LogFindings,
 ) {
-    let Some(beginnings) = parse_time(&findings.from).map(CaseScope::chain_starts) else {
+    let Some(from) = parse_time(&findings.from) else {
         return findings.add_fault(
             "no-time",
             "case.json does not say when the time of the case begins",
         );
     };
+    let begins = chains[2].iter().filter_map(EvidenceEntry::complete_since);
+    let in_case = begins.filter(|begin| format_time(*begin) < findings.to);
+    if let Some(begin) = in_case.max().filter(|begin| *begin > from) {
+        let message = format!(
+            "case.json says that the case begins at {}, but the log has all entries only since {}",
+            findings.from,
+            format_time(begin)
+        );
+        findings.add_fault("begins-before-log", message);
+    }
+    let beginnings = CaseScope::chain_starts(from);
     let deleted_before = chains[2].iter().filter_map(deleted_before).max();
     for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAIN_FILES).zip(&beginnings)
     {

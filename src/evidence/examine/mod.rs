@@ -123,9 +123,9 @@ fn check_key_files(files: &CaseFiles, keys: &LogKeys, findings: &mut LogFindings
     }
 }
 
-/// The name of the log in `case.json`, unchecked.
-pub fn log_name(files: &CaseFiles) -> Option<String> {
-    Some(case_description(files)?.get("log")?.as_str()?.to_owned())
+/// A field of `case.json`, unchecked.
+pub fn case_text(files: &CaseFiles, field: &str) -> Option<String> {
+    Some(case_description(files)?.get(field)?.as_str()?.to_owned())
 }
 
 /// The keys of the log by the signed notes in the case. The trusted key must be one of them.

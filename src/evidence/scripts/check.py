@@ -45,6 +45,8 @@ for name, site in sites.items():
 for name, days in ("crawler", 0), ("site", 32), ("log", 32):
     begin = datetime.datetime.fromisoformat(about["from"][:19]) - datetime.timedelta(days=days)
     first = json.loads(open(f"chains/{name}.jsonl").readline() or '{"number": 0}')
+    if name == "log" and first["number"] == 0 and "time" in first:
+        assert not about["from"] < first["time"] < about["to"], "case.json says that the case begins before the log"
     if first["number"] > 0 and first["time"] >= begin.isoformat():
         deleted = [gap["data"]["before"] for gap in map(json.loads, open("chains/log.jsonl")) if "too_old" in str(gap["data"])]
         assert deleted, name + " was shortened at its beginning"
@@ -79,7 +81,9 @@ def check_proof(entry):
     for named in data.get("lists", []):
         content = open("lists/" + named["sha256"], "rb").read()
         assert hashlib.sha256(content).hexdigest() == named["sha256"]
-        kept = f"{named['source']}, as the site kept it, checked {named.get('checked', '?')}"
+        copies = {"directory": "from a file that the site supplied, dated", "mirror": "from a mirror that the site chose, checked"}
+        copy = copies.get(named.get("obtained"), "as the site kept it, checked")
+        kept = f"{named['source']}, {copy} {named.get('checked', '?')}"
         if is_signature:
             assert data["key"].encode() in content, "the key is not in the directory"
             says.append("the key is in " + kept)

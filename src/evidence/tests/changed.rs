@@ -270,6 +270,41 @@ fn violation_that_a_robots_txt_allows_is_a_fault() {
 }
 
 #[test]
+fn changed_report_is_detected_although_it_is_signed() {
+    let case = CaseFixture::new();
+    let edit = |files: &mut CaseFiles| {
+        let page = String::from_utf8_lossy(&files["report.html"]).into_owned();
+        let edited = page.replace("203.0.113.5", "203.0.113.6");
+        files.insert("report.html".to_owned(), edited.into_bytes());
+    };
+    assert_eq!(finding_ids(&case.faults_after(edit)), ["page-differs"]);
+    assert_eq!(
+        finding_ids(&case.faults_after(|files| drop(files.remove("report.html")))),
+        ["page-differs"]
+    );
+    // Another version may write another page.
+    let older = case.resigned_files(|files| {
+        edit(files);
+        let about =
+            String::from_utf8_lossy(&files["case.json"]).replace("crawlgate ", "crawlgate 0.");
+        files.insert("case.json".to_owned(), about.into_bytes());
+    });
+    let log = case.verify_case(&tar::write_archive(&older)).logs.remove(0);
+    assert_eq!(log.faults, Vec::<Finding>::new());
+    assert!(finding_ids(&log.unknown).contains(&"page-of-other-version"));
+}
+
+#[test]
+fn beginning_before_the_log_is_detected() {
+    let faults = CaseFixture::new().faults_after(|files| {
+        let about = String::from_utf8_lossy(&files["case.json"]).into_owned();
+        let about = about.replace(&format_time(time_at(5)), "2020-01-01T00:00:00.000Z");
+        files.insert("case.json".to_owned(), about.into_bytes());
+    });
+    assert!(finding_ids(&faults).contains(&"begins-before-log"));
+}
+
+#[test]
 fn changed_script_is_named_although_it_is_signed() {
     let case = CaseFixture::new();
     let unknown = |files: &CaseFiles| {

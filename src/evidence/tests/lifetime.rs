@@ -224,6 +224,27 @@ fn older_copy_of_the_database_begins_a_new_log() {
 }
 
 #[test]
+fn damaged_last_entry_begins_a_new_log_with_a_problem() {
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(sample_log(directory.path()));
+    let open = || {
+        let settings = keep_settings(Duration::from_secs(86_400 * 4_000), 1 << 30);
+        let evidence = EvidenceRecorder::open(directory.path(), &settings, AddressDetail::Full);
+        evidence.close();
+        evidence.problem().map(|problem| problem.id.into_owned())
+    };
+    assert_eq!(open(), None);
+    let file = directory.path().join("evidence.db");
+    let database = rusqlite::Connection::open(file).expect("the file");
+    let damage = "UPDATE entries SET line = replace(line, 'gptbot', 'gptbox') WHERE (chain, number) IN (SELECT id, entries - 1 \
+                  FROM chains WHERE crawler = 'gptbot')";
+    assert_eq!(database.execute(damage, []).expect("damaged"), 1);
+    drop(database);
+    assert_eq!(open().as_deref(), Some("evidence-new-log"));
+    assert_eq!(open(), None);
+}
+
+#[test]
 fn run_is_recorded_from_start_to_end() {
     let directory = tempfile::tempdir().expect("a directory");
     let bounds = keep_settings(Duration::from_secs(86_400), 1 << 30);

@@ -134,6 +134,21 @@ fn proof_without_its_address_is_the_sites_word() {
 }
 
 #[test]
+fn list_that_the_site_supplied_is_named() {
+    for (obtained, is_supplied) in [("fetched", false), ("mirror", false), ("directory", true)] {
+        let mut proof = proof_by_list();
+        let lists = proof.data["lists"].as_array_mut().expect("a list");
+        lists[0]["obtained"] = obtained.into();
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut log = sample_log(directory.path());
+        append_proven_request(&mut log, &mut WrittenProofs::default(), proof, time_at(51));
+        let (_, findings) = export_case(&mut log, &sample_scope(), time_at(60));
+        let unknown = finding_ids(&findings.unknown);
+        assert_eq!(unknown.contains(&"supplied-lists"), is_supplied);
+    }
+}
+
+#[test]
 fn proof_contradicted_by_list_or_signature_is_a_fault() {
     let elsewhere = NewEntry {
         personal: vec![("client", "198.51.100.1".into())],

@@ -152,6 +152,23 @@ fn case_of_another_machine_is_joined() {
 }
 
 #[test]
+fn changed_common_report_is_detected() {
+    let mut two = TwoInstances::new();
+    let keys = two.public_keys();
+    let (archive, _) =
+        build_case(&mut two.logs, Vec::new(), &sample_scope(), time_at(60)).expect("a case");
+    let mut files = tar::read_archive(&archive).expect("files");
+    for page in [Some(b"edited".to_vec()), None] {
+        match page {
+            Some(page) => drop(files.insert("report.html".to_owned(), page)),
+            None => drop(files.remove("report.html")),
+        }
+        let findings = verify_case(&tar::write_archive(&files), &keys);
+        assert_eq!(finding_ids(&findings.faults), ["page-differs"]);
+    }
+}
+
+#[test]
 fn log_without_the_crawler_is_joined_but_no_case_alone() {
     let mut two = TwoInstances::new();
     let keys = two.public_keys();
