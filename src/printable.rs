@@ -35,6 +35,14 @@ pub fn truncate(text: &str, max_bytes: usize) -> &str {
     &text[..end]
 }
 
+/// The beginning of a text: at most so many characters, and `...` if that is not all.
+pub fn clip(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A message for a person, without the numbers that Rust puts behind errors of the system:
 /// ` (os error 2)`.
 pub fn without_error_numbers(text: &str) -> Cow<'_, str> {

@@ -8,7 +8,7 @@ use crate::download::{client_config, read_body};
 use crate::locks::lock;
 use bytes::Bytes;
 use http::header::{RETRY_AFTER, USER_AGENT};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body::Body;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use std::future::{Future, poll_fn};
@@ -24,10 +24,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// RFC 8555 section 6.1 requires a user agent.
 const ACME_USER_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " instant-acme");
-
-/// The problem document for a 429 that has none.
-const RATE_LIMITED_PROBLEM: &[u8] =
-    br#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"429 Too Many Requests"}"#;
 
 /// An HTTP client with limits. Clones share the `Retry-After`.
 #[derive(Clone)]
@@ -54,7 +50,7 @@ impl AuthorityClient {
     }
 
     /// Sends a request and reads the whole response. Keeps the `Retry-After` of a status 4xx or 5xx. A
-    /// 429 without the problem `rateLimited` gets one. A status 5xx is an error.
+    /// status 5xx is an error.
     fn send(
         &self,
         request: Request<Vec<u8>>,
@@ -63,7 +59,7 @@ impl AuthorityClient {
             return Err("it names a URL that is not https".into());
         }
         let (head, body) = self.agent.run(request)?.into_parts();
-        let mut bytes = read_body(body, MAX_RESPONSE_BYTES)
+        let bytes = read_body(body, MAX_RESPONSE_BYTES)
             .map_err(|error| format!("its answer was cut off: {error}"))?;
         if bytes.len() > MAX_RESPONSE_BYTES {
             return Err(format!("its answer has more than {MAX_RESPONSE_BYTES} bytes").into());
@@ -78,11 +74,6 @@ impl AuthorityClient {
         if head.status.is_server_error() {
             let text = one_line_excerpt(&String::from_utf8_lossy(&bytes));
             return Err(format!("it answers {} {text}", head.status).into());
-        }
-        if head.status == StatusCode::TOO_MANY_REQUESTS
-            && !String::from_utf8_lossy(&bytes).contains("rateLimited")
-        {
-            bytes = RATE_LIMITED_PROBLEM.into();
         }
         Ok(Response::from_parts(head, Bytes::from(bytes)))
     }

@@ -13,7 +13,6 @@ use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring::sign::any_ecdsa_type;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::CertifiedKey;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -39,15 +38,6 @@ struct ChallengeAnswer {
     key: Option<Arc<CertifiedKey>>,
 }
 
-/// The answers to the open challenges, which the next process gives, too.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HandedOverChallenges {
-    /// Tokens with key authorizations.
-    files: Vec<(String, String)>,
-    /// Hosts with key authorizations.
-    handshakes: Vec<(String, String)>,
-}
-
 /// A guard: the challenge is answered until it is dropped.
 pub struct ChallengeGuard {
     issued: Arc<IssuedCertificates>,
@@ -70,31 +60,6 @@ impl IssuedCertificates {
     pub fn challenge_file(&self, token: &str) -> Option<String> {
         let challenge = (Http, token.to_owned());
         Some(lock(&self.challenges).get(&challenge)?.proof.clone())
-    }
-
-    /// The answers to all open challenges, for the next process.
-    pub fn challenges_to_hand_over(&self) -> HandedOverChallenges {
-        let mut passed = HandedOverChallenges::default();
-        for ((kind, name), answer) in &*lock(&self.challenges) {
-            let of_kind = match kind {
-                Http => &mut passed.files,
-                TlsAlpn => &mut passed.handshakes,
-            };
-            of_kind.push((name.clone(), answer.proof.clone()));
-        }
-        passed
-    }
-
-    /// Answers the open challenges of the previous process. Continued orders replace and remove their
-    /// answers; others stay: they are few, and valid for one order each.
-    pub fn restore_challenges(&self, passed: HandedOverChallenges) {
-        for (kind, of_kind) in [(Http, passed.files), (TlsAlpn, passed.handshakes)] {
-            for (name, proof) in of_kind {
-                if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
-                    lock(&self.challenges).insert((kind, name), answer);
-                }
-            }
-        }
     }
 
     /// The certificate of a host.
@@ -139,8 +104,14 @@ impl IssuedCertificates {
         name: &str,
         proof: String,
     ) -> Result<ChallengeGuard, rcgen::Error> {
-        let answer = ChallengeAnswer::new(kind, name, proof)?;
-        let key = answer.key.clone();
+        let key = match kind {
+            Http => None,
+            TlsAlpn => Some(challenge_certificate(name, proof.as_bytes())?),
+        };
+        let answer = ChallengeAnswer {
+            proof,
+            key: key.clone(),
+        };
         let challenge = (kind, name.to_owned());
         lock(&self.challenges).insert(challenge.clone(), answer);
         Ok(ChallengeGuard {
@@ -191,20 +162,6 @@ impl AcmeCertificates for IssuedCertificates {
                  order, run \"crawlgate status\""
             );
         }
-    }
-}
-
-impl ChallengeAnswer {
-    fn new(
-        kind: ChallengeKind,
-        name: &str,
-        proof: String,
-    ) -> Result<ChallengeAnswer, rcgen::Error> {
-        let key = match kind {
-            Http => None,
-            TlsAlpn => Some(challenge_certificate(name, proof.as_bytes())?),
-        };
-        Ok(ChallengeAnswer { proof, key })
     }
 }
 

@@ -16,9 +16,8 @@
 //!   certificate's lifetime, or in the window that the authority suggests (RFC 9773).
 //!
 //! In an upgrade a new process takes over from the running one. The running process stops its
-//! attempts ([`AcmeScheduler::hand_over`]), and tells the new process the answers to open
-//! challenges. Then both processes can answer the authority. The new process continues the stored
-//! orders once the old process accepts no more connections.
+//! attempts ([`AcmeScheduler::pause`]). The new process continues the stored orders once the old
+//! process accepts no more connections.
 
 mod attempt;
 mod authority;

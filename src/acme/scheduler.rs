@@ -7,7 +7,7 @@ use super::attempt::{AcmeContext, AttemptOutcome, FinishedAttempt, OrderAttempt}
 use super::authority::AuthorityClient;
 use super::certificate::IssuedCertificate;
 use super::failure::OrderError;
-use super::issued::{HandedOverChallenges, IssuedCertificates};
+use super::issued::IssuedCertificates;
 use super::progress::HostProgress;
 use super::reach::ChallengeEndpoints;
 use super::renewal;
@@ -134,19 +134,19 @@ impl AcmeScheduler {
         }
     }
 
-    /// Cancels all attempts, because another process continues the stored orders, and returns the
-    /// answers to open challenges, which both processes give. Waits two seconds at most.
-    pub fn hand_over(&self) -> HandedOverChallenges {
+    /// Cancels all attempts, because another process continues the stored orders. A challenge that the
+    /// authority checks before that process answers it fails, and the host gets another order. Waits
+    /// two seconds at most.
+    pub fn pause(&self) {
         let (done, is_done) = channel();
         if self.send_command(SchedulerCommand::Pause(done))
             && is_done.recv_timeout(PAUSE_TIMEOUT).is_err()
         {
             tracing::warn!("this process orders certificates for a moment longer");
         }
-        self.shared.issued.challenges_to_hand_over()
     }
 
-    /// Undoes [`AcmeScheduler::hand_over`].
+    /// Undoes [`AcmeScheduler::pause`].
     pub fn resume(&self) {
         self.send_command(SchedulerCommand::Resume);
     }
@@ -168,10 +168,7 @@ impl AcmeScheduler {
         let SchedulerCommand::Pause(done) = command else {
             return false;
         };
-        let open = self.shared.issued.challenges_to_hand_over();
         attempts.shutdown().await;
-        // Cancelled attempts removed their answers.
-        self.shared.issued.restore_challenges(open);
         // Their progress is read from the files again.
         lock(&self.hosts).clear();
         // The caller may have timed out.

@@ -73,9 +73,8 @@ impl AnswerCache {
         context: &AnswerContext<'_>,
         request: &RequestToAnswer<'_>,
     ) -> Option<Answer> {
-        let AnswerContext {
-            entry, decision, ..
-        } = *context;
+        let decision = &context.judged.decision;
+        let entry = context.judged.entry();
         let answer = match decision.action {
             Action::Pass => return None,
             Action::RobotsTxt => self.robots_txt_answer(context, request),
@@ -106,11 +105,11 @@ impl AnswerCache {
         context: &AnswerContext<'_>,
         request: &RequestToAnswer<'_>,
     ) -> Answer {
-        let AnswerContext { entry, now, .. } = *context;
+        let entry = context.judged.entry();
         if !is_read_method(request.method) {
             return rejection_answer(Rejection::ReadOnly, request);
         }
-        if context.withholds_robots_txt {
+        if context.judged.withholds_robots_txt {
             return refusal::robots_txt_unavailable(
                 MAX_AWAITED_RETRY,
                 negotiate_format(request.headers),
@@ -118,16 +117,16 @@ impl AnswerCache {
         }
         let file = &entry.site.robots_txt;
         if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
-            let seconds = file.origin_wait_seconds(now).unwrap_or_default();
+            let seconds = file.origin_wait_seconds(context.now).unwrap_or_default();
             let retry_after = u32::try_from(seconds)
                 .unwrap_or(u32::MAX)
                 .clamp(1, MAX_AWAITED_RETRY);
             return refusal::robots_txt_unavailable(retry_after, negotiate_format(request.headers));
         }
-        let date = context.may_confirm_by_date.then_some(entry.since);
+        let date = context.judged.may_confirm_by_date.then_some(entry.since);
         let is_fresh = is_not_modified(request.headers, &file.etag, date);
-        let prepared = self.snapshot_answers(context.snapshot);
-        prepared.sites[context.decision.site]
+        let prepared = self.snapshot_answers(&context.judged.snapshot);
+        prepared.sites[context.judged.decision.site]
             .robots_txt
             .get_or_init(|| robots_txt_answers(entry))
             .answer(is_fresh)
@@ -145,8 +144,8 @@ impl AnswerCache {
             return rejection_answer(Rejection::ReadOnly, request);
         }
         let is_fresh = matches_etag(request.headers, &file.etag);
-        let prepared = self.snapshot_answers(context.snapshot);
-        prepared.sites[context.decision.site]
+        let prepared = self.snapshot_answers(&context.judged.snapshot);
+        prepared.sites[context.judged.decision.site]
             .tdmrep
             .get_or_init(|| tdmrep_answers(file))
             .answer(is_fresh)
@@ -161,12 +160,12 @@ impl AnswerCache {
         context: &AnswerContext<'_>,
         format: BodyFormat,
     ) -> Answer {
-        let rule = context.decision.rule;
+        let rule = context.judged.decision.rule;
         let what = RefusalCause::Crawler {
             answer: index,
             rule: rule.map(|rule| (rule.group, rule.rule)),
-            kind: refusal::refusal_kind(context.decision),
-            retry_after: context.decision.slow_retry_after(),
+            kind: refusal::refusal_kind(&context.judged.decision),
+            retry_after: context.judged.decision.slow_retry_after(),
         };
         self.get_or_insert_refusal(what, context, format, || {
             refusal::rule_refusal(answer, context, format)
@@ -197,8 +196,9 @@ impl AnswerCache {
         format: BodyFormat,
         make: impl FnOnce() -> Answer,
     ) -> Answer {
-        let key = (context.decision.site, what, context.decision.claim, format);
-        let prepared = self.snapshot_answers(context.snapshot);
+        let decision = &context.judged.decision;
+        let key = (decision.site, what, decision.claim, format);
+        let prepared = self.snapshot_answers(&context.judged.snapshot);
         if let Some(kept) = read(&prepared.refusals).get(&key) {
             return kept.clone();
         }

@@ -247,7 +247,7 @@ impl<'a> UnansweredRequest<'a> {
     /// The site's own page for failures, if the policy has one.
     fn failure_page_template(&self) -> Option<&'a PageTemplate> {
         self.judged
-            .and_then(|(_, entry)| entry.site.pages.failure.as_deref())
+            .and_then(|(_, entry)| entry.site.pages.failure.as_ref())
     }
 
     /// The page as an answer in the format that the request asks for. The connection is closed

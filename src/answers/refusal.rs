@@ -69,13 +69,9 @@ pub fn rule_refusal(
     context: &AnswerContext<'_>,
     format: BodyFormat,
 ) -> Answer {
-    let AnswerContext {
-        registry,
-        entry,
-        decision,
-        ..
-    } = *context;
-    let crawler = crawler_name(registry, entry, decision.claim);
+    let decision = &context.judged.decision;
+    let entry = context.judged.entry();
+    let crawler = crawler_name(context.registry, entry, decision.claim);
     let kind = refusal_kind(decision);
     let group = decision
         .rule
@@ -100,7 +96,7 @@ pub fn rule_refusal(
         rule: rule.as_deref(),
         group: agents.as_deref(),
         retry_after,
-        own: entry.site.pages.refusal.as_deref(),
+        own: entry.site.pages.refusal.as_ref(),
         ..AnswerContent::new(to_status_code(answer.status), error, message)
     };
     match &answer.body {
@@ -119,7 +115,7 @@ pub fn rule_refusal(
 /// The answer during a pause of the site, for a visitor or for a crawler. The site's own page is
 /// used, if it has one. `retry_after` is in seconds.
 pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
-    let (links_robots_txt, message) = match context.decision.claim {
+    let (links_robots_txt, message) = match context.judged.decision.claim {
         Claim::Visitor => {
             let message = format!(
                 "This site is temporarily closed. Please come back in {}.",
@@ -136,7 +132,7 @@ pub fn pause_answer(retry_after: u32, context: &AnswerContext<'_>, format: BodyF
         }
     };
     let page = AnswerContent::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
-    let own = context.entry.site.pages.pause.as_deref();
+    let own = context.judged.entry().site.pages.pause.as_ref();
     AnswerContent {
         retry_after: Some(retry_after),
         links_robots_txt,
@@ -169,17 +165,13 @@ pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
 /// The answer to a request without a licence (RSL 1.0 section 6.3), with the status of the policy:
 /// a challenge, and a Link to the licence for the path.
 pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
-    let AnswerContext {
-        registry,
-        entry,
-        decision,
-        ..
-    } = *context;
+    let decision = &context.judged.decision;
+    let entry = context.judged.entry();
     let license = entry
         .site
         .signals
         .license(decision.signals, decision.rule.map(|rule| rule.group));
-    let crawler = crawler_name(registry, entry, decision.claim);
+    let crawler = crawler_name(context.registry, entry, decision.claim);
     let message = format!(
         "This site asks {crawler} for a licence: {}. A request with the field Authorization: License TOKEN is \
          forwarded.",

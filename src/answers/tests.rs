@@ -4,10 +4,11 @@ use super::*;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
+use crate::record::SiteJudgement;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Decision, DecisionScratch, Identity, PolicyDependencies, RequestFacts,
-    SiteClaim, decide, load_site, load_site_at,
+    Action, CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Identity,
+    PolicyDependencies, ProofKind, RequestFacts, SiteClaim, decide, load_site, load_site_at,
 };
 use crate::yaml::SourceFile;
 use bytes::Bytes;
@@ -65,14 +66,24 @@ impl World {
     }
 
     fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {
-        let context = AnswerContext {
-            registry: Registry::builtin(),
-            snapshot: &self.snapshot,
-            entry: &self.snapshot.sites()[0],
-            decision,
-            now: NOW,
+        let judged = SiteJudgement {
+            decision: decision.clone(),
+            identity: Identity::Unverified,
+            proof: ProofKind::None,
+            signature: None,
+            doubt: None,
+            good_signature: None,
+            cached: 0,
+            basis: CachedVersionsBasis::Unknown,
+            older_until: None,
             may_confirm_by_date: true,
             withholds_robots_txt: false,
+            snapshot: self.snapshot.clone(),
+        };
+        let context = AnswerContext {
+            registry: Registry::builtin(),
+            judged: &judged,
+            now: NOW,
         };
         self.answers
             .answer(&context, &RequestToAnswer { method, headers })

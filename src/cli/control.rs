@@ -110,7 +110,13 @@ impl ControlFlag {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let settings = self.config.settings()?;
+        let settings = self.config.settings().map_err(|failure| match failure {
+            Failure::FindingsMessage(message) => Failure::FindingsMessage(format!(
+                "{message}. A crawlgate that runs can still be reached: replace --config by --control PATH, \
+                 the path of its control socket"
+            )),
+            failure => failure,
+        })?;
         let default = default_paths::control_socket_to_serve();
         let path = match settings.filter(|settings| settings.control != default) {
             Some(settings) => settings.control,
@@ -142,8 +148,7 @@ impl ControlFlag {
                 }
                 Ok(None)
             }
-            Ok(ControlResponse::Refused(refusal)) => Err(Failure::FindingsMessage(refusal.message)),
-            answer => Ok(Some(answer?)),
+            answer => accepted_response(answer?).map(Some),
         }
     }
 
@@ -155,9 +160,16 @@ impl ControlFlag {
                 let hint = self.config.settings_hint();
                 fail!(Runtime, "{error}{hint}")
             }
-            Ok(ControlResponse::Refused(refusal)) => Err(Failure::FindingsMessage(refusal.message)),
-            answer => Ok(answer?),
+            answer => accepted_response(answer?),
         }
+    }
+}
+
+/// Fails for a refusal.
+fn accepted_response(response: ControlResponse) -> Result<ControlResponse> {
+    match response {
+        ControlResponse::Refused(refusal) => Err(Failure::FindingsMessage(refusal.message)),
+        response => Ok(response),
     }
 }
 

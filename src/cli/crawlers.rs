@@ -20,7 +20,7 @@ Examples:
   crawlgate crawlers --identify 'Mozilla/5.0 (compatible; GPTBot/1.2)'
   crawlgate crawlers --verify 66.249.66.1 --as Googlebot
 
---verify uses the published networks and reverse DNS, or what identity allows in the settings file of --config.
+--verify uses the published networks and reverse DNS; with --config, only what identity allows there.
 
 Exit codes: 0 fine, 1 not verified, no such crawler, or a list could not be fetched, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
@@ -62,7 +62,7 @@ pub struct Arguments {
 /// Parses a purpose by name. Help and shell completions list the names.
 fn purpose_parser() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::name))
-        .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
+        .try_map(|name| name.parse::<Purpose>())
 }
 
 /// Updates the lists, verifies an address, identifies a user agent, shows one crawler, or lists the
@@ -151,14 +151,16 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
 
 /// Crawlers in columns: the id, the first token, the purpose and the operator.
 fn crawler_table(crawlers: &[&Crawler]) -> String {
-    let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
+    let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"].map(str::to_owned)];
     for crawler in crawlers {
         let token = crawler.tokens.first().map_or("-", String::as_str);
+        let retired = crawler.retired.as_ref();
+        let retired = retired.map_or_else(String::new, |since| format!(" (token retired {since})"));
         rows.push([
-            &crawler.id,
-            token,
-            crawler.purpose.name(),
-            &crawler.operator,
+            crawler.id.clone(),
+            token.to_owned(),
+            crawler.purpose.name().to_owned(),
+            crawler.operator.clone() + &retired,
         ]);
     }
     let [a, b, c] = [0, 1, 2].map(|column| {

@@ -49,6 +49,7 @@ mod status;
 mod tester;
 mod traps;
 mod upgrade;
+mod url_list;
 
 use crate::printable::{OutputStyle, SanitizingWriter, printable_path};
 use crate::yaml::{Diagnostic, SourceFile};
@@ -229,12 +230,9 @@ fn write_to_stderr(message: &str, colours: bool) {
     let _ = writeln!(errors, "{}", message.trim_end());
 }
 
-/// Standard output with foreign texts made harmless for a terminal or a job.
-type StdoutPrinter = SanitizingWriter<StdoutLock<'static>>;
-
-/// Standard output for text. With `colours` the caller must make foreign texts
+/// Standard output for text, with foreign texts made harmless for a terminal or a job. With `colours` the caller must make foreign texts
 /// [`printable`](crate::printable).
-fn stdout_printer(colours: bool) -> StdoutPrinter {
+fn stdout_printer(colours: bool) -> SanitizingWriter<StdoutLock<'static>> {
     SanitizingWriter::new(io::stdout().lock(), OutputStyle::Text { colours })
 }
 

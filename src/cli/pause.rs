@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Answer robots.txt with 503 too, so that crawlers stop completely
     #[arg(long)]
     robots_txt: bool,
-    /// Allow more than 36 hours; search engines drop pages that answer 503 for two days
+    /// Allow more than 36 hours; search engines drop pages after two days of 503
     #[arg(long)]
     long: bool,
     #[command(flatten)]

@@ -2,13 +2,15 @@
 //! setting in `crawlgate.yaml`.
 
 use super::{Failure, Result, default_paths, policies};
+use crate::files::absolute_path;
 use crate::policy::lint::FileFindings;
+use crate::printable::printable_path;
 use crate::server::StartMode;
 use crate::settings::{
     self, AddressError, LogDestination, OriginServerAddress, OriginSettings, ServerSettings,
     Settings,
 };
-use crate::yaml::Diagnostic;
+use crate::yaml::{Diagnostic, SourceSpan};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,7 @@ pub struct ServerFlags {
     /// The file for the access log, or - for standard output
     #[arg(long, value_name = "PATH")]
     access_log: Option<PathBuf>,
-    /// Do not start with a broken policy, even if there is a last good copy
+    /// Do not start if any policy is broken
     #[arg(long)]
     strict: bool,
     /// For development: a file that sets the clock, like `elapsed 25h` or `set -2h`; only on loopback
@@ -149,10 +151,15 @@ fn decode_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)>
     Ok((file, settings))
 }
 
-/// Reads a settings file, and checks sockets and TLS files of its origins. Returns no settings if
+/// Reads a settings file, and checks sockets and TLS files of its origins, and directories of logs. Returns no settings if
 /// the file has mistakes. Fails if it cannot be read.
 pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
     let (mut file, settings) = decode_settings_file(path)?;
+    for logs in settings.iter().map(|settings| &settings.logs) {
+        for log in [&logs.access, &logs.events.destination] {
+            file.diagnostics.items.extend(check_log_directory(log));
+        }
+    }
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
         for server in &origin.servers {
             file.diagnostics.items.extend(check_socket_length(server));
@@ -167,6 +174,26 @@ pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>
     }
     let is_usable = !file.diagnostics.has_errors();
     Ok((file, settings.filter(|_| is_usable)))
+}
+
+/// The warning about a log whose directory does not exist.
+fn check_log_directory(log: &LogDestination) -> Option<Diagnostic> {
+    let LogDestination::File(path) = log else {
+        return None;
+    };
+    let path = absolute_path(path);
+    let directory = path.parent().filter(|directory| !directory.is_dir())?;
+    let message = format!(
+        "the directory of a log, {}, does not exist here",
+        printable_path(directory)
+    );
+    let begin = SourceSpan {
+        line: 1,
+        column: 1,
+        ..SourceSpan::default()
+    };
+    let finding = Diagnostic::warning("missing-directory", begin, message);
+    Some(finding.help("create it: until then, the log is lost"))
 }
 
 /// The finding about a socket path that is too long for a system call (unix(7)).
@@ -211,13 +238,30 @@ fn unusable_file(path: &Path) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::ServerFlags;
+    use super::{ServerFlags, read_settings_file};
     use clap::Parser;
 
     #[derive(Parser)]
     struct TestArguments {
         #[command(flatten)]
         flags: ServerFlags,
+    }
+
+    #[test]
+    fn log_without_directory_is_a_warning() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("crawlgate.yaml");
+        let ids = |log: &str| -> Vec<_> {
+            let text = format!("origins: http://127.0.0.1:3000\nlogs: {{ access: {log} }}\n");
+            std::fs::write(&file, text).expect("a file");
+            let (found, settings) = read_settings_file(&file)
+                .map_err(|error| format!("{error:?}"))
+                .expect("read");
+            assert!(settings.is_some());
+            found.diagnostics.items.iter().map(|item| item.id).collect()
+        };
+        assert_eq!(ids("access.log"), Vec::<&str>::new());
+        assert_eq!(ids("nowhere/access.log"), ["missing-directory"]);
     }
 
     #[test]

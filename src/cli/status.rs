@@ -23,6 +23,9 @@ pub struct Arguments {
     /// Only check that crawlgate runs, for health checks: exit code 0 whatever its problems
     #[arg(long)]
     alive: bool,
+    /// Show only what needs attention
+    #[arg(long)]
+    problems: bool,
     #[command(flatten)]
     output: control::ControlOutputFlags,
 }
@@ -38,6 +41,7 @@ pub fn run(arguments: &Arguments) -> Result {
         status,
         socket: arguments.output.control.path()?,
         alive: arguments.alive,
+        problems_only: arguments.problems,
     };
     print_result(arguments.output.json, status, text)?;
     findings_failure_unless(status.problems.is_empty() || arguments.alive)
@@ -50,4 +54,5 @@ struct StatusText<'a> {
     status: &'a InstanceStatus,
     socket: PathBuf,
     alive: bool,
+    problems_only: bool,
 }

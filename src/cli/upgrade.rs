@@ -8,9 +8,9 @@ use crate::admin::{UpgradeReport, UpgradeRequest};
 /// Replace the running crawlgate with a new binary or settings, without losing a request
 #[derive(clap::Args)]
 #[command(
-    after_help = "The new process gets the same arguments. If it is not ready in a minute, the old one goes on.
+    after_help = "The new process gets the same arguments. If it is not ready in a minute, the old one continues.
 
-Exit codes: 0 replaced, 1 the old process goes on, 2 wrong usage, 3 crawlgate is not running."
+Exit codes: 0 replaced, 1 the old process continues, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
     /// End a process that still answers the last requests of an earlier upgrade

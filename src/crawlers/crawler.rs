@@ -53,11 +53,6 @@ impl Purpose {
     pub const ALL: [Purpose; 12] = *<Purpose as VariantArray>::VARIANTS
         .first_chunk()
         .expect("twelve purposes");
-
-    /// The purpose of this name.
-    pub fn from_name(name: &str) -> Option<Purpose> {
-        name.parse().ok()
-    }
 }
 
 /// The groups of a robots.txt that a crawler obeys, as its operator documents.

@@ -1,6 +1,6 @@
 //! Finds out which crawler a `User-Agent` claims to be. [`Registry`] has an entry for each known
 //! crawler, and identifies user agents. The result is a [`Claim`], because anybody can send any
-//! `User-Agent`. The module `identity` verifies claims.
+//! `User-Agent`. A claim is not verified.
 
 mod address;
 mod byte_search;

@@ -2,7 +2,7 @@
 //! entries.
 
 use super::crawler::Crawler;
-use crate::yaml::{Diagnostics, MapFields, NodeValue, SourceFile, located_values};
+use crate::yaml::{Diagnostics, MapFields, SourceFile, located_values};
 use std::time::Duration;
 
 /// Parses all records.
@@ -11,28 +11,30 @@ use std::time::Duration;
 /// Everything that is wrong with the file.
 pub fn parse_registry(source: &SourceFile) -> Result<Vec<Crawler>, Diagnostics> {
     let (crawlers, diagnostics) = crate::yaml::decode_file(source, "", |_, root| {
-        let list = root.filter(|root| matches!(root.value, NodeValue::Sequence(_)));
-        Some(
-            list.map(|list| list.decode_maps(["a list of records", "a record"], decode_crawler))
-                .unwrap_or_default(),
-        )
+        let records =
+            root.map(|root| root.decode_maps(["a list of records", "a record"], decode_crawler));
+        Some(records.unwrap_or_default())
     });
     crawlers.ok_or(diagnostics)
 }
 
-/// Decodes one record. `None` if a required field is missing or wrong, which is reported.
+/// Decodes one record. `None` if a required field is missing or wrong, which is reported. It reads
+/// every field before it returns: a field that it does not read would be reported as unknown.
 fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
+    let id = fields.required_text("id");
+    let name = fields.required_text("name");
+    let operator = fields.required_text("operator");
+    let purpose = fields.record_field("purpose");
+    let purpose = purpose.and_then(|node| node.variant("a purpose"));
+    let binds = fields.record_field("binds");
+    let binds = binds.and_then(|node| node.variant("a value of \"binds\""));
+    let source = fields.required_text("source");
     Some(Crawler {
-        id: fields.required_text("id")?,
-        name: fields.required_text("name")?,
-        operator: fields.required_text("operator")?,
-        purpose: fields.variant("purpose", "a purpose")?,
         tokens: fields.text_list("tokens"),
         products: fields.text_list("products"),
         markers: decode_markers(fields),
         must_not_match: fields.text_list("must_not_match"),
         user_agent: optional_text(fields, "ua"),
-        binds: fields.variant("binds", "a value of \"binds\"")?,
         reading: fields.variant("reading", "a reading").unwrap_or_default(),
         crawl_delay: match optional_text(fields, "crawl_delay").as_deref() {
             Some("yes") => Some(true),
@@ -52,9 +54,14 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
         signs: optional_text(fields, "signs")
             .filter(|signs| signs != "none" && signs != "not applicable"),
         doc: optional_text(fields, "doc"),
-        source: fields.required_text("source")?,
         retired: optional_text(fields, "retired"),
         note: optional_text(fields, "note"),
+        id: id?,
+        name: name?,
+        operator: operator?,
+        purpose: purpose?,
+        binds: binds?,
+        source: source?,
     })
 }
 

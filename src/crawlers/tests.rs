@@ -18,7 +18,7 @@ fn identified_name(user_agent: &str) -> String {
 
 #[test]
 fn every_record_has_an_id_and_a_source() {
-    assert_eq!(registry().crawlers().len(), 371);
+    assert_eq!(registry().crawlers().len(), 374);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);
@@ -810,9 +810,9 @@ fn fediverse_software_is_preview() {
         assert_ne!(identified_name(text), "pixelfed", "{text}");
         assert_ne!(identified_name(text), "wordpress-activitypub", "{text}");
     }
-    assert_ne!(
+    assert_eq!(
         identified_name("WordPress/6.7.1; https://blog.example"),
-        "wordpress-activitypub"
+        "wordpress"
     );
 }
 
@@ -1062,6 +1062,28 @@ fn too_short_marker_is_rejected() {
         ["short-mark"],
         "{found:?}"
     );
+}
+
+#[test]
+fn wrong_record_is_one_error() {
+    let whole = "- { id: x, name: X, operator: X, purpose: other, binds: star, source: x, tokens: [X], note: x }\n";
+    for (right, wrong, id) in [
+        ("id: x, ", "", "missing-field"),
+        ("purpose: other, ", "", "missing-field"),
+        ("binds: star, ", "", "missing-field"),
+        (", source: x", "", "missing-field"),
+        ("purpose: other", "purpose: others", "bad-value"),
+        ("name: X", "name: [X]", "wrong-type"),
+        (whole, "X\n", "wrong-type"),
+    ] {
+        let source = crate::yaml::SourceFile {
+            name: "own.yaml".into(),
+            text: whole.replace(right, wrong).into(),
+        };
+        let found = registry().with_records(&source).expect_err("refused");
+        let ids: Vec<_> = found.items.iter().map(|item| item.id).collect();
+        assert_eq!(ids, [id], "{right}: {found:?}");
+    }
 }
 
 #[test]

@@ -14,21 +14,18 @@ use crate::answers::{
 };
 use crate::heads::{OWN_USER_AGENT, likely_content_type, path_of};
 use crate::policy::SiteEntry;
-use crate::requests::{
-    NextStep, OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd,
-};
+use crate::requests::{OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd};
 use crate::telemetry::RecentTraffic;
 use crate::verdict::{Action, Decision};
 use http::header;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 /// The decision service.
 pub struct DecisionService {
     requests: Arc<RequestPipeline>,
     traffic: Arc<RecentTraffic>,
-    /// Whether the warning about a proxy that asks about a file was logged.
-    has_warned: AtomicBool,
+    /// The warning about a proxy that asks about a file.
+    file_warning: Once,
 }
 
 impl DecisionService {
@@ -37,7 +34,7 @@ impl DecisionService {
         DecisionService {
             requests,
             traffic,
-            has_warned: AtomicBool::new(false),
+            file_warning: Once::new(),
         }
     }
 
@@ -100,13 +97,13 @@ impl DecisionService {
 
     /// Warns, once in the life of the process, that a proxy asks about a file that it should fetch.
     fn warn_about_file(&self, query: &DecisionQuery<'_>) {
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
+        self.file_warning.call_once(|| {
             tracing::warn!(
                 target = %String::from_utf8_lossy(query.target),
                 "a proxy serves its origin's own file where crawlgate's belongs: route /robots.txt and \
                  /.well-known/tdmrep.json to the decision service, see behind-your-proxy.md in the documentation"
             );
-        }
+        });
     }
 }
 
@@ -143,11 +140,7 @@ impl Responder for DecisionService {
             let (own, action) = self.requests.preview(&head, &connection, request.arrival);
             return self.answer(&query, request, None, action, own).into();
         }
-        let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
-        let own = match next {
-            NextStep::Answer(answer) => Some(answer),
-            NextStep::Forward => None,
-        };
+        let (ticket, own) = self.requests.receive(&head, &connection, request.arrival);
         let judged = ticket.judged();
         let action = judged.map(|(decision, _)| decision.action);
         let answer = self.answer(&query, request, judged, action, own);

@@ -71,17 +71,9 @@ impl MergedFacts {
         })
     }
 
-    /// Returns key, time and value of each fact whose key begins with `prefix`, in the order of
-    /// keys.
-    pub fn with_prefix<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> impl Iterator<Item = (&'a str, i64, &'a str)> {
-        let range = self
-            .0
-            .range(prefix.to_owned()..)
-            .take_while(move |(key, _)| key.starts_with(prefix));
-        range.map(|(key, (at, value))| (key.as_str(), *at, value.as_str()))
+    /// Returns key and value of each fact, in the order of keys.
+    pub fn values(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter().map(|(key, (_, value))| (key, value))
     }
 
     /// Removes and returns the first facts in the order of keys, at most `most`.
@@ -92,8 +84,8 @@ impl MergedFacts {
             .collect()
     }
 
-    /// Removes the facts for which `keep` returns false.
-    pub fn retain(&mut self, mut keep: impl FnMut(&str, i64, &str) -> bool) {
-        self.0.retain(|key, (at, value)| keep(key, *at, value));
+    /// Removes the facts for whose key `keep` returns false.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.0.retain(|key, _| keep(key));
     }
 }

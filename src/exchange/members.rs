@@ -125,7 +125,7 @@ impl ExchangeMembers {
         standing: impl Fn(&Member) -> MemberState,
     ) -> Vec<PublicationLog> {
         let mut runs: BTreeMap<&str, PublicationLog> = BTreeMap::new();
-        for (key, _, value) in facts.with_prefix("") {
+        for (key, value) in facts.values() {
             match codec::decode_fact(key, value, clocks) {
                 Some((run, AnyFact::Publication(publication))) => {
                     runs.entry(run).or_default().publications.push(publication);

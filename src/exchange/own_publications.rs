@@ -393,9 +393,10 @@ mod tests {
             add_facts(&mut backwards, all.iter().rev().cloned());
             assert_eq!(shared, backwards);
             let open: Vec<&str> = shared
-                .with_prefix("publications\n")
-                .filter(|(.., value)| value.ends_with(",null,null,null]"))
-                .map(|(.., value)| value)
+                .values()
+                .filter(|(key, _)| key.starts_with("publications\n"))
+                .map(|(_, value)| value.as_str())
+                .filter(|value| value.ends_with(",null,null,null]"))
                 .collect();
             assert_eq!(open.len(), 1);
             assert!(open[0].contains(&files[second].0.to_string()), "{open:?}");

@@ -336,7 +336,7 @@ fn unsupported_parts(site: &Site) -> impl Iterator<Item = &'static str> {
     let refuses = unverified.is_some_and(|said| said.value == UnverifiedTreatment::Refuse);
     let mut groups = site.document.groups.iter();
     let asks_for_delay = groups.any(|group| group.crawl_delay.is_some());
-    let asks_for_proof = !site.networks.is_empty() || refuses;
+    let asks_for_proof = !site.networks.0.is_empty() || refuses;
     let license_demands = policy.license_demands().next().is_some();
     let has_traps = !policy.enforcement.traps.is_empty();
     let retires = !policy.retire.is_empty();

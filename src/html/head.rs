@@ -42,8 +42,8 @@ pub(super) struct HeadState {
     pub(super) is_unreadable: bool,
     /// Whether a doctype, or an element that only a whole document has, was seen.
     is_document: bool,
-    /// Whether nothing more has to be done.
-    is_done: bool,
+    /// Whether nothing more has to be done: the rest of the page can pass unchanged.
+    pub(super) is_done: bool,
 }
 
 pub(super) type SharedHeadState = Arc<Mutex<HeadState>>;
@@ -143,11 +143,6 @@ impl HeadState {
         self.theirs.add(scope.clone(), &theirs);
         self.written.add(scope, &merged);
     }
-}
-
-/// Whether the rest of the page can pass unchanged.
-pub(super) fn is_finished(head: &SharedHeadState) -> bool {
-    lock(head).is_done
 }
 
 /// Adds the handlers that read a page's head to the settings. `every` selects every element.

@@ -74,18 +74,13 @@ fn is_bot_name(name: &str) -> bool {
 
 /// The `<meta>` element with this name and these directives.
 pub(super) fn meta_element(name: &str, directives: &Directives) -> String {
-    let name = quote_attribute(name);
-    let content = quote_attribute(&directives.to_string());
+    let name = escape_attribute(name);
+    let content = escape_attribute(&directives.to_string());
     format!("<meta name=\"{name}\" content=\"{content}\">")
 }
 
-/// Escapes text for an attribute in double quotes.
-fn quote_attribute(text: &str) -> String {
-    escape_attribute(text).replace('"', "&quot;")
-}
-
-/// Escapes text for an attribute, in ASCII, so that the page's encoding does not matter. The caller
-/// escapes quotes.
+/// Escapes text for an attribute in double quotes, in ASCII, so that the page's encoding does not
+/// matter.
 pub(super) fn escape_attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -93,6 +88,7 @@ pub(super) fn escape_attribute(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
             ' '..='~' => escaped.push(character),
             other => escaped += &format!("&#{};", u32::from(other)),
         }

@@ -156,7 +156,7 @@ impl PageRewriter {
             return piece.to_vec();
         };
         let mut out = rewriter.write(piece);
-        if rewriter.has_ended() || head::is_finished(&head) {
+        if rewriter.rewriter.is_none() || lock(&head).is_done {
             out.extend(self.finish_head(rewriter, &head));
         } else {
             self.state = PageState::InHead(rewriter, head);
@@ -253,10 +253,5 @@ impl HeadRewriter {
                 .unwrap_or_else(PoisonError::into_inner);
             self.is_too_large |= rewriter.end().is_err();
         }
-    }
-
-    /// Whether the parser has ended.
-    fn has_ended(&self) -> bool {
-        self.rewriter.is_none()
     }
 }

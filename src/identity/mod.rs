@@ -65,8 +65,7 @@ impl IdentityFinding {
         IdentityFinding {
             identity,
             proof,
-            signature: None,
-            doubt: None,
+            ..IdentityFinding::default()
         }
     }
 

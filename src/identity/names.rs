@@ -226,11 +226,7 @@ impl ReverseDnsTable {
         };
         for (_, proof) in remembered {
             let address = proof.address;
-            let listed = proof
-                .names
-                .split(' ')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned);
+            let listed = proof.names.split_ascii_whitespace().map(str::to_owned);
             let found = ReverseDnsNames {
                 confirmed: listed.collect(),
                 without_forward: Vec::new(),

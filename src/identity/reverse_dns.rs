@@ -7,9 +7,11 @@ use super::names::{DnsQueue, ReverseDnsNames};
 use super::{IdentityVerifier, RegistryProofMeans};
 use crate::clock::Clock;
 use crate::dns::{DnsAnswer, DnsResolver};
+use crate::printable::join;
 use crate::telemetry::Metrics;
 use crate::threads::spawn;
 use DnsAnswer::{Failed, NotFound, Records};
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -112,13 +114,9 @@ pub async fn confirm_address(
     }
 }
 
-fn answer_text<T: ToString>(answer: &DnsAnswer<T>) -> String {
+fn answer_text<T: Display>(answer: &DnsAnswer<T>) -> String {
     match answer {
-        Records(records, _) => records
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+        Records(records, _) => join(records, ", "),
         NotFound(_) => "nothing".to_owned(),
         Failed(error) => format!("no answer: {error}"),
     }

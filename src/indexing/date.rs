@@ -94,8 +94,8 @@ fn parse_iso_date(text: &str) -> Option<Timestamp> {
     ))
 }
 
-/// A date in words: `Friday, 25-Jun-30 15:00:00 GMT`, `Jun 25 2030 3:00 PM EST`, `Jun 25 15:00:00
-/// PST 2030`.
+/// A date in words: `Friday, 25-Jun-30 15:00:00 GMT`, `Jun 25 2030 15:00 EST`, `Jun 25 15:00:00 PST
+/// 2030`.
 fn parse_worded_date(text: &str) -> Option<Timestamp> {
     // Browsers write the zone's name behind its offset, in parentheses.
     let text = text.split_once(" (").map_or(text, |(date, _)| date);
@@ -150,8 +150,8 @@ fn parse_year(text: &str) -> Option<i32> {
     }
 }
 
-/// Parses a time, an optional AM or PM, and an optional zone, as seconds from midnight in UTC. With
-/// `may_be_bare`, `15` and `1500` are times; without it, a zone may come alone.
+/// Parses a time and an optional zone, as seconds from midnight in UTC. With `may_be_bare`, `15` and
+/// `1500` are times; without it, a zone may come alone.
 fn parse_time_of_day(text: &str, may_be_bare: bool) -> Option<i64> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != ':')
@@ -162,17 +162,7 @@ fn parse_time_of_day(text: &str, may_be_bare: bool) -> Option<i64> {
         rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
         (rest.len() < fraction.len()).then_some(())?;
     }
-    let rest = rest.trim_start();
-    let (half, zone) = rest.split_at_checked(2).unwrap_or_default();
-    let half = ["am", "pm"]
-        .iter()
-        .position(|known| known.eq_ignore_ascii_case(half));
-    let zone = if half.is_some() {
-        zone.trim_start()
-    } else {
-        rest
-    };
-    let is_bare = !time.contains(':') && half.is_none();
+    let is_bare = !time.contains(':');
     let parts: Vec<&str> = match time.len() {
         2 | 4 | 6 if is_bare && may_be_bare => (0..time.len())
             .step_by(2)
@@ -190,14 +180,9 @@ fn parse_time_of_day(text: &str, may_be_bare: bool) -> Option<i64> {
         *place = parse_digits(part).filter(|_| part.len() <= 2)?;
     }
     let [hour, minute, second] = numbers;
-    let hour = match half {
-        None => hour,
-        Some(half) if (1..=12).contains(&hour) => hour % 12 + 12 * u32::try_from(half).ok()?,
-        Some(_) => return None,
-    };
     // 24:00:00 is the end of a day, and second 60 a leap second.
     let is_time = (hour, minute, second) == (24, 0, 0) || hour < 24 && minute < 60 && second <= 60;
-    let zone = parse_zone_offset(zone)?;
+    let zone = parse_zone_offset(rest.trim_start())?;
     is_time.then_some(i64::from(hour * 3600 + minute * 60 + second) - zone)
 }
 

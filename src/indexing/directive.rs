@@ -399,15 +399,8 @@ impl fmt::Display for Directives {
 }
 
 /// A word of a policy that is not a known directive, as a custom directive in lower case. An error
-/// for an empty word, for one that is nearly a known word, and for what is no token.
+/// for a word that is nearly a known one, and for what is no token.
 fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
-    if word.is_empty() {
-        let help = Some("write \"noindex\", \"nofollow\", \"noarchive\", ...".into());
-        return Err(DirectiveError {
-            message: "a directive is missing".into(),
-            help,
-        });
-    }
     let flags = Flag::ALL.iter().map(|flag| flag.name());
     let known: Vec<&str> = flags.chain(VALUE_KEYS).chain(["none", "all"]).collect();
     let lower = word.to_ascii_lowercase();

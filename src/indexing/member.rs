@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     let mut found = parse_date(value).map(|moment| (moment, 0));
     let mut text = trim_blanks(value).to_owned();
-    // `Tuesday, June 25, 2030, 3:00 PM` has three commas; no form has more than four.
+    // `Tuesday, June 25, 2030, 15:00` has three commas; no form has more than four.
     for (used, part) in following.iter().take(4).enumerate() {
         text.push_str(", ");
         text.push_str(&unfold(part));

@@ -25,7 +25,8 @@ use crate::time::Timestamp;
 use crate::verdict::{
     Action, CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Explanation, Identity,
     IdentityDoubt, ProofKind, RecentBehaviour, RequestFacts, RequestToJudge, ResponseFacts,
-    SiteClaim, decide_for, explain_decision, explain_unclaimed, identity_by_policy,
+    SiteClaim, claim_with_method, decide_for, explain_decision, explain_unclaimed,
+    identity_by_policy,
 };
 use std::sync::Arc;
 use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
@@ -158,7 +159,9 @@ impl Judge {
             if facts.is_challenge() {
                 return Claim::Visitor;
             }
-            claims.get_or_identify(snapshot, None, agent, || self.registry.identify(agent))
+            let identified =
+                claims.get_or_identify(snapshot, None, agent, || self.registry.identify(agent));
+            claim_with_method(identified, facts.method)
         })
     }
 
@@ -226,7 +229,7 @@ impl Judge {
         let mut list_observation = None;
         let is_unknown = facts.client.is_none();
         if claim != Claim::Visitor
-            && (is_unknown || !entry.site.networks.is_empty() || self.proofs.can_prove(claim))
+            && (is_unknown || !entry.site.networks.0.is_empty() || self.proofs.can_prove(claim))
         {
             (finding, identity_effects, list_observation) =
                 self.check_identity(request, claimant, &facts);

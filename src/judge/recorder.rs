@@ -69,6 +69,11 @@ impl Recorder {
         }
     }
 
+    /// The traffic of the last minutes.
+    pub fn traffic(&self) -> &RecentTraffic {
+        &self.requests.traffic
+    }
+
     /// Runs `judge` and returns its result. Measures the time of every 16th call of a thread,
     /// beginning with the first, for the metrics: reading the clock twice takes half as long as
     /// judging.
@@ -101,9 +106,9 @@ impl Recorder {
         logs.into_iter().chain(added)
     }
 
-    /// The time since `began`; zero if the access log, which alone needs it, is off.
+    /// The time since `began`; zero if neither the access log nor another sink may need it.
     pub fn elapsed(&self, began: Instant) -> Duration {
-        if self.logs.access.is_enabled() {
+        if self.logs.access.is_enabled() || !self.logs.sinks.is_empty() {
             began.elapsed()
         } else {
             Duration::ZERO

@@ -5,11 +5,10 @@
 use super::columns::ColumnCursor;
 use super::timestamps::{begins_with_shape, parse_clf_time};
 use super::values::FieldValues;
-use super::{
-    FieldBytes, LineResult, LogField, LogLine, UnreadableReason, client, decode_hex, fields,
-    request,
-};
+use super::{LineResult, LogField, LogLine, UnreadableReason, client, decode_hex, fields, request};
 
+/// HAProxy writes quotes, braces, bars and bytes that cannot be printed like `#22`.
+const ESCAPE: u8 = b'#';
 /// The beginning of a time with milliseconds.
 const TIME: &[u8] = b"[00/aaa/0000:00:00:00.";
 
@@ -52,7 +51,7 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
             cursor.between(b'{', b'}')?;
         }
     }
-    values.set(LogField::Request, decode(cursor.quoted()?));
+    values.set(LogField::Request, decode_hex(cursor.quoted()?, ESCAPE));
     values.into_checked_line()
 }
 
@@ -73,11 +72,6 @@ fn without_sign(field: &[u8]) -> &[u8] {
         [b'+', number @ ..] => number,
         number => number,
     }
-}
-
-/// Decodes `#22`: so HAProxy writes quotes, braces, bars and bytes that cannot be printed.
-fn decode(field: &[u8]) -> FieldBytes<'_> {
-    decode_hex(field, b'#')
 }
 
 /// Recognises captured values, which bars separate: one with a product and version is the user agent,
@@ -101,7 +95,7 @@ fn set_captures<'a>(values: &mut FieldValues<'a>, block: &'a [u8]) -> Result<(),
         if values.get(field).is_some() {
             return Err(UnreadableReason::BadUserAgent);
         }
-        values.set(field, decode(value));
+        values.set(field, decode_hex(value, ESCAPE));
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ pub enum KeyMapError {
     )]
     NoKey(String),
     /// There is no such field.
-    #[error("there is no field \"{0}\"; possible fields: {names}", names = field_names())]
+    #[error("there is no field \"{0}\"; possible fields: {names}", names = MAPPED_FIELDS.map(|(name, _)| name).join(", "))]
     UnknownField(String),
     /// A field has two keys.
     #[error("the field \"{0}\" has two keys")]
@@ -78,10 +78,6 @@ const MAPPED_FIELDS: [(&str, LogField); 12] = [
     ("referer", LogField::Referer),
     ("user_agent", LogField::UserAgent),
 ];
-
-fn field_names() -> String {
-    MAPPED_FIELDS.map(|(name, _)| name).join(", ")
-}
 
 impl KeyMap {
     /// The keys of a known format.

@@ -4,7 +4,7 @@
 //! parsed separately, each part needs the header from before it.
 
 use super::values::FieldValues;
-use super::{FieldBytes, LineResult, LogField, UnreadableReason, decode_hex, timestamps};
+use super::{FieldBytes, LineResult, LogField, UnreadableReason, decode, decode_hex, timestamps};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -131,10 +131,7 @@ impl Columns {
         for value in line.split(|byte| *byte == separator) {
             match columns.next().ok_or(UnreadableReason::OtherFormat)? {
                 LogField::Other => {}
-                column @ (LogField::UserAgent | LogField::Referer) => {
-                    values.set(*column, self.decode_words(value));
-                }
-                column => values.set(*column, self.decode(value)),
+                column => values.set(*column, self.decode(*column, value)),
             }
         }
         // An empty value is written as `-`.
@@ -144,23 +141,12 @@ impl Columns {
         Ok(values)
     }
 
-    /// Decodes a value in which IIS writes blanks as they are.
-    fn decode<'a>(&self, field: &'a [u8]) -> FieldBytes<'a> {
-        if self.is_percent_encoded {
-            decode_hex(field, b'%')
-        } else {
-            Cow::Borrowed(field)
+    /// Decodes a value. IIS writes `+` for a blank in user agents and referers only.
+    fn decode<'a>(&self, column: LogField, field: &'a [u8]) -> FieldBytes<'a> {
+        match column {
+            _ if self.is_percent_encoded => decode_hex(field, b'%'),
+            LogField::UserAgent | LogField::Referer => decode(field, b'+', |_| Some((b' ', 0))),
+            _ => Cow::Borrowed(field),
         }
-    }
-
-    /// Decodes a value in which IIS writes `+` for a blank.
-    fn decode_words<'a>(&self, field: &'a [u8]) -> FieldBytes<'a> {
-        if self.is_percent_encoded || !field.contains(&b'+') {
-            return self.decode(field);
-        }
-        let blanks = field
-            .iter()
-            .map(|byte| if *byte == b'+' { b' ' } else { *byte });
-        Cow::Owned(blanks.collect())
     }
 }

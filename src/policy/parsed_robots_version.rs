@@ -8,7 +8,7 @@ use super::site::{
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers};
 use crate::robots::{
     AgentLine, Dialect, DialectRules, FileGroup, GroupMatcher, RobotsDocument, RobotsFile,
-    RobotsKey, RuleGroup, RuleSet,
+    RuleGroup, RuleSet,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn groups_of_reading(
         let place = *places.entry(union).or_insert_with(|| {
             let parts: Vec<&FileGroup> = reading.groups_at(union).collect();
             let lines = parts.iter().flat_map(|part| &part.rules);
-            let delays = parts.iter().filter_map(|part| shortest_delay(file, part));
+            let delays = parts.iter().filter_map(|part| part.crawl_delay(file));
             groups.push(RuleGroup {
                 rules: lines.map(|line| line.rule.clone()).collect(),
                 crawl_delay: delays.min(),
@@ -157,18 +157,4 @@ fn groups_of_reading(
         groups[place].agents.push(agent.token.clone());
     }
     groups
-}
-
-/// The shortest Crawl-delay line of a group. A value that is not a number does not count; zero is
-/// no delay.
-fn shortest_delay(file: &RobotsFile, group: &FileGroup) -> Option<Duration> {
-    let records = group
-        .other_lines
-        .iter()
-        .filter_map(|number| file.key_value(*number));
-    let delays = records.filter(|record| record.key == RobotsKey::CrawlDelay);
-    let delays = delays.filter_map(|record| {
-        Duration::try_from_secs_f64(file.text(&record.value).parse().ok()?).ok()
-    });
-    delays.min().filter(|delay| !delay.is_zero())
 }

@@ -69,6 +69,22 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
 pub const PATH_HELP: &str = "a path begins with \"/\"; \"*\" stands for any characters, and \"$\" \
                              for the end of the URL: write one rule for each path";
 
+/// The help for a path pattern that begins with neither `/` nor `*`.
+pub fn path_help(pattern: &str) -> String {
+    if pattern.starts_with('^') || looks_like_regex(pattern) {
+        return format!("robots.txt has no regular expressions: {PATH_HELP}");
+    }
+    match pattern.split_once("://") {
+        Some((_, url)) => {
+            format!(
+                "write \"{}\" in the rules of that host",
+                url.find('/').map_or("/", |slash| &url[slash..])
+            )
+        }
+        None => format!("write \"/{pattern}\" or \"*{pattern}\""),
+    }
+}
+
 /// Whether a path pattern is written as a regular expression: `/.*\.php`, `/(en|de)/`.
 pub fn looks_like_regex(pattern: &str) -> bool {
     let has_alternatives = pattern.split_once('(').is_some_and(|(_, rest)| {

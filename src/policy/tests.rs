@@ -165,6 +165,23 @@ fn whole_policy_is_decoded() {
 }
 
 #[test]
+fn comment_is_bounded_and_printable() {
+    let longest = "x".repeat(4_096);
+    for (comment, is_valid) in [
+        (longest.clone(), true),
+        (format!("{longest}x"), false),
+        ("a\\u202eb".to_owned(), false),
+        ("a\\nb".to_owned(), true),
+    ] {
+        let found = finding_ids(&format!(
+            "robots: {{ origin: replace, comment: \"{comment}\" }}\n"
+        ));
+        let is_rejected = found.iter().any(|(id, ..)| *id == "bad-value");
+        assert_eq!(is_rejected, !is_valid, "{comment}: {found:?}");
+    }
+}
+
+#[test]
 fn invalid_recurring_pauses_are_rejected() {
     for (pause, id) in [
         ("{ daily: '02:00-02:00' }", "bad-value"),
@@ -588,7 +605,7 @@ fn media_type_with_parameters_is_rejected() {
     assert!(
         only.help
             .as_deref()
-            .is_some_and(|help| help.contains("\"text/html\""))
+            .is_some_and(|help| help.contains("without parameters"))
     );
 }
 

@@ -88,12 +88,6 @@ impl PublicationLog {
         }
     }
 
-    /// Records that other servers may have answered for the hosts until now, or that the clock was
-    /// set. Replaces an earlier gap.
-    pub fn record_gap(&mut self, now: Timestamp) {
-        self.gaps.broken_at = Some(now);
-    }
-
     /// Records that the clock was set by so many seconds: forward, which adds a jump, or back
     /// (negative), which shortens jumps, the latest first, and removes those that become zero. Of
     /// more than 64 jumps the two oldest become one.
@@ -129,11 +123,6 @@ impl PublicationLog {
         self.jumps
             .iter()
             .fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
-    }
-
-    /// Records that an earlier log was lost.
-    pub fn record_loss(&mut self, now: Timestamp) {
-        self.gaps.lost_at = Some(now);
     }
 
     /// Since when the site publishes its latest robots.txt, ignoring times of 503. `None` if the

@@ -407,12 +407,12 @@ fn declaration_ends_with_a_move_or_a_gap() {
     assert_eq!(moved.superseded("x.example", 300), [(version_id(1), 200)]);
 
     let mut first = begin(100);
-    first.log.record_gap(Timestamp(100));
+    first.log.gaps.broken_at = Some(Timestamp(100));
     assert!(
         is_declared(&mut first, "x.example", 300),
         "a gap before the first publication is what the word is about"
     );
-    first.log.record_gap(Timestamp(101));
+    first.log.gaps.broken_at = Some(Timestamp(101));
     assert!(!is_declared(&mut first, "x.example", 300));
     assert_eq!(
         first.superseded("x.example", 300),
@@ -421,7 +421,7 @@ fn declaration_ends_with_a_move_or_a_gap() {
     );
 
     let mut lost = begin(100);
-    lost.log.record_loss(Timestamp(100));
+    lost.log.gaps.lost_at = Some(Timestamp(100));
     assert!(!is_declared(&mut lost, "x.example", 300));
 }
 

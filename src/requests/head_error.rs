@@ -50,14 +50,16 @@ named!(HeadError);
 impl HeadError {
     /// The kind of answer to it; `Malformed` for most errors.
     pub fn to_rejection(self) -> Rejection {
+        use HeadError::*;
+
         match self {
-            HeadError::NoHost => Rejection::NoHost,
-            HeadError::Method => Rejection::Method,
-            HeadError::TargetTooLong => Rejection::TargetTooLong,
-            HeadError::TooManyFields | HeadError::HeadersTooLarge => Rejection::HeadersTooLarge,
-            HeadError::Expectation => Rejection::Expectation,
-            HeadError::HeadTimeout => Rejection::Timeout,
-            HeadError::BodyTooLarge => Rejection::BodyTooLarge,
+            NoHost => Rejection::NoHost,
+            Method => Rejection::Method,
+            TargetTooLong => Rejection::TargetTooLong,
+            TooManyFields | HeadersTooLarge => Rejection::HeadersTooLarge,
+            Expectation => Rejection::Expectation,
+            HeadTimeout => Rejection::Timeout,
+            BodyTooLarge => Rejection::BodyTooLarge,
             _ => Rejection::Malformed,
         }
     }

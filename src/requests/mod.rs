@@ -50,7 +50,7 @@ pub use head_writer::HeadWriter;
 pub use header_map_head::HeaderMapHead;
 pub use https_redirect::HttpsRedirect;
 pub use pending_record::PendingRecord;
-pub use pipeline::{HasCertificate, NextStep, RequestPipeline, RequestSettings};
+pub use pipeline::{HasCertificate, RequestPipeline, RequestSettings};
 pub use responder::{OutgoingAnswer, ReceivedRequest, Responder};
 pub use response_outcome::{ResponseEnd, ResponseOutcome};
 pub use ticket::Ticket;

@@ -1,7 +1,7 @@
 //! [`RequestPipeline`]: the steps of every request before it is sent to the origin, in this order.
 //! A malformed head is rejected. A certificate authority gets the file of its challenge (ACME). A
 //! request that should use https is redirected. Every other request is judged by the policy, and
-//! then answered or forwarded ([`NextStep`]).
+//! then answered or forwarded.
 
 use super::buffer_budget::BufferBudget;
 use super::challenge_files::ChallengeFileSources;
@@ -56,18 +56,6 @@ pub struct RequestPipeline {
     settings: RequestSettings,
 }
 
-/// The next step of a request.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart at once, and a box would be an allocation"
-)]
-pub enum NextStep {
-    /// The request gets this answer.
-    Answer(Answer),
-    /// The request goes to the origin: see [`Ticket::forward`].
-    Forward,
-}
-
 impl RequestPipeline {
     /// A pipeline with this judge and this recorder.
     pub fn new(
@@ -101,6 +89,12 @@ impl RequestPipeline {
     /// The metrics that count requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.recorder.metrics
+    }
+
+    /// Records that a connection was not accepted, because the system allows no more open files.
+    pub fn record_unaccepted(&self) {
+        let monotonic = self.shared.clock.moment().monotonic;
+        self.shared.recorder.traffic().unaccepted.add(monotonic);
     }
 
     /// The settings.
@@ -143,22 +137,21 @@ impl RequestPipeline {
         (ticket, connection.with_hsts(answer))
     }
 
-    /// Takes a request through all steps. Returns its ticket, and whether it is answered or
-    /// forwarded. To be called once for a request, because judging counts it.
+    /// Takes a request through all steps. Returns its ticket, and the answer; without one the
+    /// request goes to the origin (see [`Ticket::head_writer`]). To be called once for a request,
+    /// because judging counts it.
     pub fn receive<H: RequestHead>(
         &self,
         head: &H,
         connection: &ConnectionFacts<'_>,
         arrival: ArrivalTimes,
-    ) -> (Ticket, NextStep) {
+    ) -> (Ticket, Option<Answer>) {
         let mut ticket = self.new_ticket(head, connection, arrival);
-        match self.run_steps(head, &mut ticket, connection) {
-            Some(answer) => {
-                ticket.mark_answered(head);
-                (ticket, NextStep::Answer(connection.with_hsts(answer)))
-            }
-            None => (ticket, NextStep::Forward),
+        let answer = self.run_steps(head, &mut ticket, connection);
+        if answer.is_some() {
+            ticket.mark_answered(head);
         }
+        (ticket, answer.map(|answer| connection.with_hsts(answer)))
     }
 
     /// The answer that a request would get now (`None`: it would pass), and the action (`None`: no
@@ -319,7 +312,11 @@ impl RequestPipeline {
         let judged = judgement
             .judged()
             .filter(|judged| judged.decision.action != Action::Pass)?;
-        let ruling = AnswerContext::new(judged, self.shared.judge.registry, now);
+        let ruling = AnswerContext {
+            registry: self.shared.judge.registry,
+            judged,
+            now,
+        };
         head.answer_with(|request| self.shared.answers.answer(&ruling, request))
     }
 }

@@ -3,9 +3,10 @@
 
 use super::partial_head::PartialHead;
 use super::{
-    ConnectionFacts, HeadError, HeaderMapHead, NextStep, RequestHead, RequestPipeline,
-    RequestSettings, ResponseEnd, ResponseOutcome,
+    ConnectionFacts, HeadError, HeaderMapHead, RequestHead, RequestPipeline, RequestSettings,
+    ResponseEnd, ResponseOutcome,
 };
+use crate::answers::Answer;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::forwarding::ConnectionPeer;
@@ -98,7 +99,7 @@ fn connection() -> ConnectionFacts<'static> {
 }
 
 impl World {
-    fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, NextStep) {
+    fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, Option<Answer>) {
         let headers = header_map(&[("host", "shop.example"), ("user-agent", agent)]);
         let head = HeaderMapHead::new(&Method::GET, target.as_bytes(), None, &headers);
         self.requests
@@ -133,8 +134,8 @@ impl World {
 #[test]
 fn finished_ticket_is_recorded_once() {
     let world = new_world();
-    let (ticket, next) = world.receive("/robots.txt", "GPTBot/1.2");
-    assert!(matches!(next, NextStep::Answer(_)) && world.has_request_in_flight());
+    let (ticket, answer) = world.receive("/robots.txt", "GPTBot/1.2");
+    assert!(answer.is_some() && world.has_request_in_flight());
     assert_eq!(world.counted_requests(), (0, 0), "nothing was sent yet");
     assert!(world.instance.ledger.crawler_copies("shop").is_empty());
     ticket.finish(&ResponseOutcome {
@@ -200,8 +201,8 @@ fn protocol_switch_releases_the_policies() {
     let world = new_world();
     let snapshot = world.instance.sites.snapshot();
     let before = Arc::strong_count(&snapshot);
-    let (mut ticket, next) = world.receive("/page", "Mozilla/5.0 Firefox/140.0");
-    assert!(matches!(next, NextStep::Forward));
+    let (mut ticket, answer) = world.receive("/page", "Mozilla/5.0 Firefox/140.0");
+    assert!(answer.is_none());
     assert_eq!(Arc::strong_count(&snapshot), before + 1);
     ticket.switch_protocol();
     assert_eq!(Arc::strong_count(&snapshot), before);

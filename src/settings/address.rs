@@ -35,20 +35,12 @@ impl OriginServerAddress {
 
     /// `name:port`, with brackets around an IPv6 address. For a Unix socket it is `localhost:80`.
     pub fn host_and_port(&self) -> String {
-        format!("{}:{}", self.host_in_url(), self.port)
-    }
-
-    /// The host, with brackets around an IPv6 address.
-    fn host_in_url(&self) -> String {
-        match self.ip() {
-            Some(IpAddr::V6(ip)) => format!("[{ip}]"),
-            _ => self.host.clone(),
-        }
+        format!("{}:{}", url_host(&self.host), self.port)
     }
 
     /// `name:port`, or the name alone for the default port.
     pub fn authority(&self) -> String {
-        let host = self.host_in_url();
+        let host = url_host(&self.host);
         match (self.tls, self.port) {
             (false, 80) | (true, 443) => host,
             (_, port) => format!("{host}:{port}"),
@@ -151,16 +143,20 @@ pub fn normalize_authority(written: &str) -> Option<String> {
     } else {
         parse_host_port(written)?
     };
-    let host = normalize_host(host)?;
-    let host = if host.contains(':') {
-        format!("[{host}]")
-    } else {
-        host
-    };
+    let host = url_host(&normalize_host(host)?);
     match port {
         Some(0) => None,
         Some(port) => Some(format!("{host}:{port}")),
         None => Some(host),
+    }
+}
+
+/// A name or an address as the host of a URL: IPv6 in brackets, everything else as it is.
+pub fn url_host(host: &str) -> String {
+    if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
     }
 }
 

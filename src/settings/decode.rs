@@ -1,6 +1,7 @@
 //! [`decode_settings`] decodes `crawlgate.yaml`, the settings of the server. It reports all
 //! mistakes in one run, each with its place in the file.
 
+use super::address::normalize_host;
 use super::client_address_field::decode_client_address;
 use super::decisions::decode_decisions;
 use super::evidence::decode_evidence;
@@ -10,7 +11,8 @@ use super::listen::decode_listeners;
 use super::origins::decode_origins;
 use super::store::decode_store;
 use super::values::{
-    DAY, SECOND, decode_address, decode_or_off, decode_path, duration_within, number_within,
+    DAY, SECOND, decode_address, decode_distinct, decode_or_off, decode_path, duration_within,
+    number_within,
 };
 use super::{LogDestination, LogSettings, Settings};
 use crate::yaml::{Diagnostics, MapFields, NodeReader, NodeValue, SourceFile};
@@ -64,6 +66,18 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
         settings.policies_may_be_missing = false;
     }
     fields.get_into("admin", &mut settings.admin, decode_or_off(decode_address));
+    settings.admin_hosts = fields.get_or_default("admin_hosts", |node| {
+        decode_distinct(
+            node,
+            ["a list of host names", "duplicate-host"],
+            normalize_host,
+            (
+                "bad-host",
+                "is not a host name",
+                "write \"crawlgate.internal\", without scheme, port and \"*\"",
+            ),
+        )
+    });
     fields.get_into("control", &mut settings.control, decode_or_off(decode_path));
     fields.get_into("state", &mut settings.state, decode_or_off(decode_path));
     settings.trusted_proxies =

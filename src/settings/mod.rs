@@ -21,7 +21,7 @@ mod store;
 mod values;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
-pub use address::{AddressError, parse_listen_address};
+pub use address::{AddressError, parse_listen_address, url_host};
 pub use client_address_field::ClientAddressField;
 pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::decode_settings;
@@ -66,6 +66,8 @@ pub struct Settings {
     pub policies_may_be_missing: bool,
     /// The admin listener; none when absent.
     pub admin: Option<SocketAddr>,
+    /// Further host names that it answers to.
+    pub admin_hosts: Vec<String>,
     /// The control socket; none when absent.
     pub control: Option<PathBuf>,
     /// The state directory; nothing is remembered when absent.
@@ -119,6 +121,7 @@ impl Default for Settings {
             policies: "policies".into(),
             policies_may_be_missing: true,
             admin: Some(loopback_address(9190)),
+            admin_hosts: Vec::new(),
             control: None,
             state: None,
             trusted_proxies: Vec::new(),

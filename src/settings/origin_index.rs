@@ -5,16 +5,19 @@
 
 use super::OriginSettings;
 use crate::robots::Authority;
+use ahash::AHashMap;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+
+/// A name of 255 bytes (RFC 1035 section 2.3.4) has no more dots.
+const MAX_DOTS: usize = 127;
 
 /// Maps host patterns and path prefixes to indexes of origins.
 #[derive(Debug, Default)]
 pub struct OriginIndex {
-    exact: HashMap<Vec<u8>, PathOrigins>,
-    /// `.shop.example` for `*.shop.example`, the longest first.
-    wildcards: Vec<(Vec<u8>, PathOrigins)>,
+    exact: AHashMap<Vec<u8>, PathOrigins>,
+    /// By `.shop.example` for `*.shop.example`.
+    wildcards: AHashMap<Vec<u8>, PathOrigins>,
     others: PathOrigins,
 }
 
@@ -51,28 +54,15 @@ impl OriginIndex {
                 index.others.add(origin, place);
             }
             for pattern in &origin.hosts {
-                let pattern = pattern.to_ascii_lowercase().into_bytes();
-                index.path_origins_mut(pattern).add(origin, place);
+                let pattern = pattern.to_ascii_lowercase();
+                let paths = match pattern.strip_prefix('*') {
+                    Some(suffix) => index.wildcards.entry(suffix.into()),
+                    None => index.exact.entry(pattern.into()),
+                };
+                paths.or_default().add(origin, place);
             }
         }
         index
-            .wildcards
-            .sort_by_key(|(suffix, _)| Reverse(suffix.len()));
-        index
-    }
-
-    /// The entry of a host pattern, which is created if it is missing.
-    fn path_origins_mut(&mut self, pattern: Vec<u8>) -> &mut PathOrigins {
-        let Some(suffix) = pattern.strip_prefix(b"*") else {
-            return self.exact.entry(pattern).or_default();
-        };
-        let known = self.wildcards.iter().position(|(other, _)| other == suffix);
-        let place = known.unwrap_or_else(|| {
-            self.wildcards
-                .push((suffix.to_vec(), PathOrigins::default()));
-            self.wildcards.len() - 1
-        });
-        &mut self.wildcards[place].1
     }
 
     /// The index of the origin for a Host (in any case, with or without a port and a final dot) and
@@ -90,15 +80,10 @@ impl OriginIndex {
 
     /// The origin by exact name, else by the longest wildcard that has a path which fits.
     fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<usize> {
-        self.exact
-            .get(name)
-            .and_then(|paths| paths.find(path))
-            .or_else(|| {
-                self.wildcards
-                    .iter()
-                    .filter(|(suffix, _)| name.len() > suffix.len() && name.ends_with(suffix))
-                    .find_map(|(_, paths)| paths.find(path))
-            })
+        let exact = self.exact.get(name).and_then(|paths| paths.find(path));
+        let dots = memchr::memchr_iter(b'.', name).take(MAX_DOTS);
+        let mut dots = dots.filter(|dot| *dot > 0);
+        exact.or_else(|| dots.find_map(|dot| self.wildcards.get(&name[dot..])?.find(path)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! that several instances of crawlgate share. There the instances tell each other which robots.txt
 //! each crawler was served.
 
-use super::address::{normalize_host, parse_host_port};
+use super::address::{normalize_host, parse_host_port, url_host};
 use super::values::decode_path;
 use crate::yaml::NodeReader;
 use std::fmt;
@@ -55,13 +55,13 @@ impl fmt::Debug for Secret {
 /// The URL without user and password.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.tls { "rediss://" } else { "redis://" })?;
-        if self.host.contains(':') {
-            write!(formatter, "[{}]", self.host)?;
-        } else {
-            formatter.write_str(&self.host)?;
-        }
-        write!(formatter, ":{}/{}", self.port, self.database)
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        let host = url_host(&self.host);
+        write!(
+            formatter,
+            "{scheme}://{host}:{}/{}",
+            self.port, self.database
+        )
     }
 }
 

@@ -55,7 +55,7 @@ fn whole_file_is_decoded() {
          \x20   servers: [http://10.0.0.1:8080, https://b.example]\n\
          \x20   timeouts: { connect: 500ms, read: 10s }\n\
          \x20 - servers: http://127.0.0.1:3000\n\
-         policies: policies\nadmin: off\ncontrol: /run/crawlgate.sock\nstate: state\n\
+         policies: policies\nadmin: off\nadmin_hosts: Metrics.internal\ncontrol: /run/crawlgate.sock\nstate: state\n\
          trusted_proxies: [10.0.0.0/8, 192.0.2.7]\nclient_address: CF-Connecting-IP\n\
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nhistory: { paths: no }\nthreads: 4\nstrict: yes\n",
     );
@@ -86,6 +86,7 @@ fn whole_file_is_decoded() {
     assert!(settings.origins[1].hosts.is_empty());
     assert_eq!(settings.policies, Path::new("/etc/crawlgate/policies"));
     assert_eq!(settings.admin, None);
+    assert_eq!(settings.admin_hosts, ["metrics.internal"]);
     assert_eq!(
         settings.control.as_deref(),
         Some(Path::new("/run/crawlgate.sock"))

@@ -1,6 +1,6 @@
 //! Tests of policy changes while crawlgate cannot reach the store that it shares with its other
-//! instances. A changed robots.txt waits until the other instances can learn of it; everything else
-//! takes effect.
+//! instances. A changed robots.txt waits, with the rest of its policy, until the other instances can
+//! learn of it. Other sites take effect.
 
 use super::*;
 use crate::clock::Moment;
@@ -99,19 +99,14 @@ impl AnnouncedSites {
 }
 
 #[test]
-fn new_robots_txt_waits_and_modes_do_not() {
+fn new_robots_txt_waits_and_other_sites_do_not() {
     let sites = AnnouncedSites::new();
     let (one, two) = (sites.version_and_mode("one"), sites.version_and_mode("two"));
     sites.write_policy("one", "/b", "enforce");
     sites.write_policy("two", "/a", "enforce");
     let report = sites.manager.reload(START.plus(Duration::from_secs(1)));
     assert_eq!(report.waiting.expect("it waits").id, "waits-for-store");
-    assert_eq!(
-        sites.version_and_mode("one").0,
-        one.0,
-        "its new robots.txt waits"
-    );
-    assert_ne!(sites.version_and_mode("one").1, one.1, "its mode does not");
+    assert_eq!(sites.version_and_mode("one"), one, "its policy waits");
     assert_eq!(sites.version_and_mode("two").0, two.0);
     assert_ne!(sites.version_and_mode("two").1, two.1);
     assert_eq!(sites.published.load(Ordering::SeqCst), 0);
@@ -128,10 +123,9 @@ fn new_robots_txt_waits_and_modes_do_not() {
         generation,
         "another attempt is no other generation"
     );
-    // Back, before it was told.
-    sites.write_policy("one", "/b", "observe");
+    sites.write_policy("two", "/a", "observe");
     sites.manager.reload(START.plus(Duration::from_secs(5)));
-    assert_eq!(sites.version_and_mode("one"), one);
+    assert_eq!(sites.version_and_mode("two"), two);
     assert!(
         sites.manager.snapshot().generation > generation,
         "its mode is another one"
@@ -148,7 +142,7 @@ fn new_robots_txt_waits_and_modes_do_not() {
 }
 
 #[test]
-fn tags_and_planned_pauses_wait_for_no_robots_txt() {
+fn tags_and_planned_pauses_wait_with_robots_txt() {
     let sites = AnnouncedSites::new();
     let before = sites.version_and_mode("one").0;
     let tells = |site: &str| {
@@ -177,9 +171,15 @@ fn tags_and_planned_pauses_wait_for_no_robots_txt() {
             .all(|site| site.outcome == ReloadOutcome::Replaced),
         "{report:?}"
     );
-    for site in ["one", "two"] {
-        assert_eq!(tells(site), (1, 1, true), "{site}");
-    }
+    assert_eq!(tells("one"), (0, 0, false));
+    assert_eq!(tells("two"), (1, 1, true));
+    let request = PauseRequest {
+        site: Some("one".to_owned()),
+        ..PauseRequest::default()
+    };
+    let paused = sites.manager.pause(&request, START);
+    assert!(paused.is_ok(), "{paused:?}");
+    assert_eq!(tells("one"), (0, 0, true), "an operator's pause");
     assert_eq!(sites.version_and_mode("one").0, before);
 }
 

@@ -32,7 +32,7 @@ pub use pauses::{PauseError, PauseRequest, run_time_pause_fact};
 pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
 pub use publisher::{AnnounceError, PublicationSubscriber};
 pub use status::{RetireStatus, SiteStatus, SitesStatus};
-pub use watch::{WatchGuard, watch};
+pub use watch::DirectoryWatch;
 
 use crate::facts::{Fact, PauseRecord};
 use crate::finding::Finding;
@@ -60,7 +60,7 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 pub struct SiteLoadOptions {
     /// `*.yaml` and `*.yml` directly inside are policies.
     pub policies: PathBuf,
-    /// Refuse to start on a last good copy.
+    /// Refuse to start if any policy file is broken or missing.
     pub strict: bool,
     /// Whether a directory that does not exist counts as empty, because no operator named it.
     pub may_be_missing: bool,
@@ -76,8 +76,8 @@ type ChangeListener = Box<dyn Fn() + Send>;
 /// Why the policies could not be loaded at start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Policies have mistakes and there is no last good policy (or `--strict`): all findings as
-    /// text.
+    /// Policies have mistakes and no policy can be used (with `--strict`: any is broken): all
+    /// findings as text.
     #[error("{0}")]
     Policies(String),
     /// The policy directory cannot be read.

@@ -17,11 +17,11 @@
 //!   In an upgrade, a process that passed its state directory to the next process waits until the
 //!   directory comes back.
 //! - `Unannounced`: the store that the instances share cannot be reached. The change waits until
-//!   the store can be reached. Meanwhile other parts of the policy take effect, if no site changes
+//!   the store can be reached. Meanwhile sites with the same robots.txt change, if no site changes
 //!   its hosts (`interim_sites`).
 
 use super::default_sites::log_name;
-use super::interim_sites::InterimSites;
+use super::interim_sites::interim_entries;
 use super::log_facts::{log_from_facts, log_to_facts, versions_from_facts};
 use super::pauses::Pauses;
 use super::same_robots::identity_digest;
@@ -102,7 +102,6 @@ pub struct Publisher {
     next_switch: Option<Timestamp>,
     /// Why new sites are not in force yet.
     pub deferred: Option<Deferral>,
-    interim_sites: InterimSites,
     subscribers: Vec<Box<dyn PublicationSubscriber>>,
     peer_logs: Vec<PublicationLog>,
 }
@@ -118,10 +117,10 @@ impl Publisher {
         // After a gap another registry may have been in use.
         if !restored.is_continued {
             corrected_log.reset_identities();
-            corrected_log.record_gap(now);
+            corrected_log.gaps.broken_at = Some(now);
         }
         if restored.has_lost_facts() {
-            corrected_log.record_loss(now);
+            corrected_log.gaps.lost_at = Some(now);
         }
         Publisher {
             store,
@@ -134,7 +133,6 @@ impl Publisher {
             next_expiry: None,
             next_switch: None,
             deferred: None,
-            interim_sites: InterimSites::default(),
             subscribers: Vec::new(),
             peer_logs: Vec::new(),
         }
@@ -154,7 +152,7 @@ impl Publisher {
             .corrected_log
             .take()
             .unwrap_or_else(|| self.log.clone());
-        log.record_gap(now);
+        log.gaps.broken_at = Some(now);
         log.apply_clock_step(by, now);
         self.corrected_log = Some(log);
     }
@@ -214,7 +212,6 @@ impl Publisher {
                 if self.deferred.take().is_some() {
                     tracing::info!("the new policies are in force");
                 }
-                self.interim_sites.clear();
                 self.log = log;
                 self.corrected_log = None;
                 for (version, bytes) in sites.iter().flat_map(site_versions) {
@@ -235,10 +232,10 @@ impl Publisher {
         }
     }
 
-    /// Defers these sites, and returns the snapshot in force meanwhile. If they could not be
-    /// announced, it has interim sites; if they could not be committed, the former sites; both with
-    /// the present pauses of pages. The generation increases at the first attempt, and when the
-    /// sites change.
+    /// Defers these sites, and returns the snapshot in force meanwhile: of the former sites with
+    /// the present pauses of pages. If the new sites could not be announced, those of them with the
+    /// same robots.txt are in it. The generation increases at the first attempt, and when the sites
+    /// change.
     fn defer_sites(
         &mut self,
         why: Deferral,
@@ -253,7 +250,7 @@ impl Publisher {
         };
         let has_waited = self.deferred.is_some();
         self.record_deferral(why);
-        let sites = self.interim_sites.entries(&self.entries, &new, pauses, now);
+        let sites = interim_entries(&self.entries, &new, pauses, now);
         let is_same = sites.len() == self.entries.len()
             && sites.iter().zip(&self.entries).all(|(site, before)| {
                 Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses

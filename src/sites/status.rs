@@ -18,6 +18,10 @@ use crate::yaml::located_values;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Many operators document that their crawlers keep copies for a day. `grace` may be shorter.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// The state of all sites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,8 +82,8 @@ pub struct SiteStatus {
     /// crawler that keeps copies for the longest time may.
     #[serde(serialize_with = "rfc3339")]
     pub cached_until: Option<Timestamp>,
-    /// Whether only the few crawlers that are documented to keep copies for longer than grace may
-    /// still have them cached.
+    /// Whether only the few crawlers that are documented to keep copies for longer than a day and
+    /// than grace may still have them cached.
     pub cached_by_few: bool,
     /// Whether Googlebot may fetch `/` and index it, by the present robots.txt and the tags that were
     /// last sent with `/`. Until `/` is sent, the tags of the policy count. False while robots.txt is
@@ -294,7 +298,8 @@ fn superseded_versions(
             .iter()
             .filter(|held| held.parsed.version != site.robots_txt.version)
         {
-            let until = [site.copy_lifetime(), longest]
+            let most = site.copy_lifetime() + DAY.saturating_sub(site.grace);
+            let until = [most, longest]
                 .map(|lifetime| history.cached_until(lifetime, held.superseded_at, now));
             let end = ends.entry(held.parsed.version).or_insert(until);
             *end = until.max(*end);

@@ -196,6 +196,35 @@ fn broken_file_at_start_needs_a_last_good_policy() {
 }
 
 #[test]
+fn new_broken_file_is_left_out_at_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), "a.yaml", &policy_text("/good"));
+    write_policy(directory.path(), "b.yaml", "robots: [\n");
+    let manager = start_manager(directory.path(), None, 0);
+    assert!(served_robots(&manager, "a").contains("Disallow: /good"));
+    let sites = manager.status(Timestamp(0)).sites;
+    let states: Vec<(&str, bool, bool)> = sites
+        .iter()
+        .map(|site| (&*site.site, site.in_force, site.reload_ok))
+        .collect();
+    assert_eq!(states, [("a", true, true), ("b", false, false)]);
+    assert_eq!(
+        outcomes(&manager.reload(Timestamp(1))),
+        [
+            ("a", ReloadOutcome::Unchanged),
+            ("b", ReloadOutcome::Refused)
+        ],
+        "as in the running process"
+    );
+    drop(manager);
+    fs::remove_file(directory.path().join("a.yaml")).expect("removed");
+    assert!(matches!(
+        start_with_options(site_options(directory.path()), None, 2),
+        Err(StartError::Policies(_))
+    ));
+}
+
+#[test]
 fn superseded_version_is_kept_as_long_as_it_may_be_cached() {
     let directory = tempfile::tempdir().expect("a directory");
     write_policy(directory.path(), "a.yaml", &policy_text("/one"));
@@ -453,9 +482,12 @@ fn reload_reports_no_notes_and_cuts_a_flood() {
         "b.yaml",
         &(policy_text("/b").replace("a.example", "b.example") + &mistakes),
     );
-    let manager = start_with_options(site_options(directory.path()), None, 0);
-    let Err(StartError::Policies(problem)) = manager else {
-        panic!("`b` has no copy to run on")
+    let strict = SiteLoadOptions {
+        strict: true,
+        ..site_options(directory.path())
+    };
+    let Err(StartError::Policies(problem)) = start_with_options(strict, None, 0) else {
+        panic!("`b` is broken")
     };
     assert!(
         problem.contains("mistake99"),
@@ -479,29 +511,39 @@ fn reload_reports_no_notes_and_cuts_a_flood() {
 }
 
 #[test]
-fn change_is_noticed_through_links_and_without_quiet() {
+fn changed_directory_is_reported_once_it_is_quiet() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path().join("policies");
     fs::create_dir(&root).expect("a folder");
     write_policy(&root, "a.yaml", &policy_text("/one"));
-    let (heard, changes) = std::sync::mpsc::channel();
-    let guard = watch(&root, Duration::from_millis(50), move || {
-        let _ = heard.send(());
-    })
-    .expect("watched");
-    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
-    write_policy(&root, "a.yaml", &policy_text("/two"));
-    assert!(noticed());
+    let mut watch = DirectoryWatch::new(&root);
+    let mut polls = || [watch.poll(), watch.poll(), watch.poll()];
+    let once = [false, true, false];
+    assert_eq!(polls(), once, "it may have changed since the start");
+    assert_eq!(polls(), [false; 3]);
+    write_policy(&root, "a.yaml", &policy_text("/three"));
+    assert_eq!(polls(), once);
+    write_policy(&root, "b.yaml", &policy_text("/b"));
+    fs::remove_file(root.join("b.yaml")).expect("there");
+    assert_eq!(polls(), once, "a command may have read it in between");
     fs::rename(&root, directory.path().join("former")).expect("renamed");
-    assert!(noticed(), "the directory itself was replaced");
-    drop(guard);
-    let ended = std::iter::from_fn(|| Some(changes.recv_timeout(Duration::from_secs(20))))
-        .find_map(Result::err);
-    assert_eq!(
-        ended,
-        Some(std::sync::mpsc::RecvTimeoutError::Disconnected),
-        "the thread ends with its guard"
-    );
+    assert_eq!(polls(), once, "the directory is gone");
+    fs::create_dir(&root).expect("a folder");
+    assert_eq!(polls(), once, "it is back, and empty");
+}
+
+#[test]
+fn restless_directory_is_reported_all_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut watch = DirectoryWatch::new(directory.path());
+    let mut reports = Vec::new();
+    for poll in 1..=60 {
+        fs::write(directory.path().join("notes"), "x".repeat(poll)).expect("written");
+        if watch.poll() {
+            reports.push(poll);
+        }
+    }
+    assert_eq!(reports, [30, 60]);
 }
 
 #[test]
@@ -885,17 +927,21 @@ fn unusable_state_directory_is_the_only_warning() {
 #[test]
 fn version_is_cached_for_longer_by_few_crawlers() {
     let directory = tempfile::tempdir().expect("a directory");
-    write_policy(directory.path(), "a.yaml", &policy_text("/one"));
-    let manager = start_manager(directory.path(), None, 0);
-    write_policy(directory.path(), "a.yaml", &policy_text("/two"));
-    manager.reload(Timestamp(10));
-    let cached = |now| {
-        let site = manager.status(Timestamp(now)).sites.remove(0);
-        (site.cached_until.map(|until| until.0), site.cached_by_few)
-    };
-    assert_eq!(cached(10 + DAY), (Some(10 + DAY), false));
-    assert_eq!(cached(11 + DAY), (Some(10 + KEPT), true));
-    assert_eq!(cached(11 + KEPT).0, None);
+    // Many crawlers keep copies for a day, whatever the policy says.
+    for grace in ["", "enforcement: { grace: 1h }\n"] {
+        let policy = |path| policy_text(path) + grace;
+        write_policy(directory.path(), "a.yaml", &policy("/one"));
+        let manager = start_manager(directory.path(), None, 0);
+        write_policy(directory.path(), "a.yaml", &policy("/two"));
+        manager.reload(Timestamp(10));
+        let cached = |now| {
+            let site = manager.status(Timestamp(now)).sites.remove(0);
+            (site.cached_until.map(|until| until.0), site.cached_by_few)
+        };
+        assert_eq!(cached(10 + DAY), (Some(10 + DAY), false), "{grace}");
+        assert_eq!(cached(11 + DAY), (Some(10 + KEPT), true), "{grace}");
+        assert_eq!(cached(11 + KEPT).0, None);
+    }
 }
 
 #[test]
@@ -1092,17 +1138,14 @@ fn directory_link_is_watched_through_a_swap() {
     fs::create_dir(&site).expect("a folder");
     let link = site.join("policies");
     std::os::unix::fs::symlink(releases.join("1"), &link).expect("a link");
-    let (heard, changes) = std::sync::mpsc::channel();
-    let _guard = watch(&link, Duration::from_millis(50), move || {
-        let _ = heard.send(());
-    })
-    .expect("watched");
-    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
+    let mut watch = DirectoryWatch::new(&link);
+    let mut is_noticed = || [watch.poll(), watch.poll()] == [false, true];
+    assert!(is_noticed());
     std::os::unix::fs::symlink(releases.join("2"), site.join("new")).expect("a link");
     fs::rename(site.join("new"), &link).expect("swapped");
-    assert!(noticed(), "the link leads elsewhere");
+    assert!(is_noticed(), "the link leads elsewhere");
     write_policy(&releases.join("2"), "a.yaml", &policy_text("/three"));
-    assert!(noticed(), "what it leads to now is watched");
+    assert!(is_noticed(), "what it leads to now is watched");
 }
 
 #[test]

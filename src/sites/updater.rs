@@ -213,16 +213,21 @@ impl SiteUpdater {
         Ok(self.load(now)?)
     }
 
-    /// Fails a start with the findings of all files that have a mistake and no last good policy in
-    /// force; with `strict`, of all files that are not in force as they are, also missing ones. Logs
-    /// the other files that are not in force.
+    /// Fails a start if files have a mistake and no policy at all is in force; with `strict`, if any
+    /// file is not in force as it is, also a missing one. The error has the findings of these files.
+    /// Otherwise logs the files that are not in force.
     pub fn check_broken_files(&self, strict: bool) -> Result<(), StartError> {
+        let is_any_active = self
+            .catalog
+            .files
+            .values()
+            .any(|file| file.active.is_some());
         let mut broken = String::new();
         for (name, file) in &self.catalog.files {
             if file.is_active() {
                 continue;
             }
-            if (file.active.is_none() && !file.is_missing()) || strict {
+            if strict || !(is_any_active || file.is_missing()) {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
@@ -278,9 +283,9 @@ impl SiteUpdater {
             Finding::new(
                 "no-policy",
                 format!(
-                    "there is no policy (*.yaml) in {}, so crawlgate publishes and enforces no rules of yours. It only \
-                     observes, by the robots.txt of each origin. Put a policy there. If you want none, do not name \
-                     the directory: remove \"policies\" from crawlgate.yaml, or --policies",
+                    "there is no policy (*.yaml) in {}, so crawlgate publishes and enforces no rules of yours. Put a \
+                     policy there. If a proxy is only to observe, do not name a policy directory in its settings or \
+                     command",
                     absolute_path(&self.policies).display()
                 ),
             )

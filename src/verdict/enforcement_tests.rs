@@ -572,6 +572,37 @@ fn licence_demand_comes_after_every_other_block() {
 }
 
 /// A policy with everything that can block a request.
+#[test]
+fn unknown_bot_that_sends_no_get_is_a_tool() {
+    let text = policy_with("{ mode: enforce, purposes: { other: enforce } }");
+    let entry = SiteEntry::new(site(&text), Timestamp(0));
+    let snapshot = Snapshot::new(vec![entry], 1);
+    let kind = |user_agent: &str, method: &str| {
+        let facts = RequestFacts {
+            host: b"shop.example",
+            target: b"/cart/",
+            method: method.as_bytes(),
+            user_agent: user_agent.as_bytes(),
+            client: None,
+            identity: Identity::Verified,
+            now: Timestamp(0),
+        };
+        let scratch = &mut DecisionScratch::default();
+        let versions = CachedVersions::default();
+        let decision = decide(&snapshot, Registry::builtin(), &facts, &versions, scratch);
+        decision.expect("a site has the host").kind
+    };
+    let webhook = "Shop-Hooks/1.0 (+https://pay.example/webhooks)";
+    for method in ["POST", "PUT", "OPTIONS", "PURGE"] {
+        assert_eq!(kind(webhook, method), Kind::NotACrawler, "{method}");
+        assert_ne!(kind("GPTBot/1.2", method), Kind::NotACrawler, "{method}");
+    }
+    // The empty method is that of a log without methods.
+    for method in ["GET", "HEAD", ""] {
+        assert_ne!(kind(webhook, method), Kind::NotACrawler, "{method}");
+    }
+}
+
 const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.example/license.xml\n  \
     groups: [{ agents: [\"*\", GPTBot], disallow: [/.well-known/], crawl_delay: 10s }]\n\
     enforcement: { mode: enforce, unverified: refuse, traps: [\"/.well-known/pki-validation/\"], \

@@ -1,23 +1,14 @@
 //! Short texts about a request. Two name the crawler that the request claims to come from:
 //! [`claim_label`] for logs and metrics, and [`crawler_name`] for the text of the response that
 //! this crawler gets. Two give a place in a policy file, such as `shop.yaml:7:18`:
-//! [`rule_location`] gives the place of the rule that decided the verdict, and [`delay_location`]
-//! the place of the crawl delay.
+//! [`rule_location`] gives the place of the rule that decided the verdict, and [`source_location`]
+//! that of any line.
 
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::policy::site::{RuleSource, Site};
 use crate::yaml::SourceSpan;
-
-/// The crawler that a person calls `agent`, on a site or without one. See [`Site::claim_of`].
-pub fn claim_from_agent(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim {
-    match (site, registry.find(agent)) {
-        (Some(site), _) => site.claim_of(agent, registry),
-        (None, Some(index)) => Claim::Known(index),
-        (None, None) => registry.identify(agent.as_bytes()),
-    }
-}
 
 /// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a
 /// person, and for a token without the site whose token it is.
@@ -41,13 +32,6 @@ pub fn rule_location(decision: &Decision, site: &Site) -> Option<String> {
     let deciding = decision.rule?;
     let (_, source) = site.rule(deciding.group, deciding.rule?)?;
     Some(source_location(source, site).0)
-}
-
-/// The location of the crawl delay of the group that applied: see `rule_location`. `None` where no
-/// group applied, or one without a delay.
-pub fn delay_location(decision: &Decision, site: &Site) -> Option<String> {
-    let source = site.delay_sources.get(decision.rule?.group)?;
-    Some(source_location(source.as_ref()?, site).0)
 }
 
 /// `file:line:column` of a source in the policy, with its span there. For a line of the origin's

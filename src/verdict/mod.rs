@@ -20,16 +20,14 @@ pub(crate) use crate::crawlers::is_public_address;
 pub use crate::policy::model::{IdentityStatus, Kind, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, RobotsReadings};
+pub use decision::{Action, Decision, RobotsReadings, RuleRef};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
 };
 pub(crate) use identity::ProofStatement;
 pub use identity::{Identity, IdentityDoubt, IdentityOutcome, ProofKind, identity_by_policy};
-pub use labels::{
-    claim_from_agent, claim_label, crawler_name, delay_location, rule_location, source_location,
-};
+pub use labels::{claim_label, crawler_name, rule_location, source_location};
 pub use load::{PolicyDependencies, load_site, load_site_at};
 pub use render::PERHAPS_CACHED_END;
 pub use report::{action_report, explain, explain_decision, explain_request, explain_unclaimed};
@@ -74,6 +72,16 @@ impl RequestFacts<'_> {
     }
 }
 
+/// The claim of a request with this method, where its user agent alone has the claim `identified`.
+/// Crawlers send GET and HEAD. An unknown bot that sends another method is a program that calls the
+/// application, such as a webhook: a tool. A log without methods has the empty one.
+pub(crate) fn claim_with_method(identified: Claim, method: &[u8]) -> Claim {
+    match identified {
+        Claim::UnknownBot if !matches!(method, b"" | b"GET" | b"HEAD") => Claim::Tool,
+        identified => identified,
+    }
+}
+
 /// The site that a request is for, and the crawler that its user agent claims to be.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteClaim<'a> {
@@ -114,7 +122,7 @@ impl<'a> SiteClaim<'a> {
         let claim = if facts.is_challenge() {
             Claim::Visitor
         } else {
-            identify(site, &entry.site)
+            claim_with_method(identify(site, &entry.site), facts.method)
         };
         Some(SiteClaim {
             site,

@@ -9,11 +9,11 @@ use super::explanation::{
     ResponseFacts, RuleReport,
 };
 use super::identity::{Identity, ProofKind, policy_evidence};
-use super::labels::{claim_from_agent, claim_label, source_location};
+use super::labels::{claim_label, source_location};
 use super::unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason, enforce_token_line};
 use super::{
     CachedVersions, CachedVersionsBasis, DecisionScratch, RecentBehaviour, RequestFacts,
-    RequestToJudge, SiteClaim,
+    RequestToJudge, SiteClaim, claim_with_method,
 };
 use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
 use crate::indexing::{TagScope, line_order, parse_lines};
@@ -139,7 +139,9 @@ pub fn explain_unclaimed(
     facts: &RequestFacts<'_>,
     response: &ResponseFacts<'_>,
 ) -> Explanation {
-    let claim = claim_from_agent(&String::from_utf8_lossy(facts.user_agent), registry, None);
+    let known = registry.find(&String::from_utf8_lossy(facts.user_agent));
+    let claim = known.map_or_else(|| registry.identify(facts.user_agent), Claim::Known);
+    let claim = claim_with_method(claim, facts.method);
     let crawler = crawler_report(claim, registry, None);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     Explanation {
@@ -282,11 +284,7 @@ fn tag_lines(
 /// that demands a licence links it.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     match decision.action {
-        Action::Pass => site
-            .signals
-            .fields(decision.signals)
-            .map(|(name, value)| format!("{name}: {value}"))
-            .collect(),
+        Action::Pass => site.signals.lines(decision.signals),
         Action::License { .. } => {
             let license = site
                 .signals

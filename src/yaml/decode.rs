@@ -299,13 +299,13 @@ impl<'n> NodeReader<'n> {
             .collect()
     }
 
-    /// `yes`, `true`, `on`, or `no`, `false`, `off`, without regard to case; `None` with an error
-    /// for other text.
+    /// `yes`, `y`, `true`, `on`, or `no`, `n`, `false`, `off`, without regard to case; `None` with
+    /// an error for other text.
     pub fn boolean(self) -> Option<bool> {
         let text = self.text("yes or no")?;
         match text.to_ascii_lowercase().as_str() {
-            "yes" | "true" | "on" => Some(true),
-            "no" | "false" | "off" => Some(false),
+            "yes" | "y" | "true" | "on" => Some(true),
+            "no" | "n" | "false" | "off" => Some(false),
             _ => {
                 self.error("bad-value", format!("\"{text}\" is neither yes nor no"));
                 None
@@ -567,10 +567,14 @@ impl<'n> MapFields<'n> {
         node
     }
 
+    /// The value of a field that each record of a registry has. An error if it is missing.
+    pub fn record_field(&mut self, name: &'static str) -> Option<NodeReader<'n>> {
+        self.required_field(name, &format!("this record has no \"{name}\""), None)
+    }
+
     /// The text of a field that each record of a registry has. An error if it is missing.
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
-        let node = self.required_field(name, &format!("this record has no \"{name}\""), None)?;
-        node.text("text").map(str::to_owned)
+        self.record_field(name)?.text("text").map(str::to_owned)
     }
 
     /// The texts of a field that is a list; none if it is missing.

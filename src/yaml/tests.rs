@@ -197,6 +197,20 @@ proptest! {
     }
 }
 
+#[test]
+fn every_word_for_yes_and_no_is_a_boolean() {
+    let decoder = Decoder::default();
+    for (value, text) in [(true, "[yes, Y, true, ON]"), (false, "[No, n, false, off]")] {
+        let node = parse_root(text);
+        let words = decoder.reader(&node).one_or_many("words");
+        assert!(
+            words
+                .map(NodeReader::boolean)
+                .all(|read| read == Some(value))
+        );
+    }
+}
+
 /// As in robots.txt files (`Crawl-delay: 1.5`).
 #[test]
 fn durations_have_fractions() {

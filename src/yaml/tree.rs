@@ -293,16 +293,12 @@ impl TreeBuilder<'_> {
     fn last_char_span(&self) -> SourceSpan {
         let written = self.text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
-        let line_start = written[..start]
-            .rfind('\n')
-            .map_or(0, |newline| newline + 1);
-        let line = 1 + written[..start].matches('\n').count();
-        let column = 1 + written[line_start..start].chars().count();
+        let last_line = written.lines().last().unwrap_or_default();
         SourceSpan {
             start: start + self.offset,
             end: written.len() + self.offset,
-            line: saturating_u32(line),
-            column: saturating_u32(column),
+            line: saturating_u32(written.lines().count().max(1)),
+            column: saturating_u32(last_line.chars().count().max(1)),
         }
     }
 

@@ -25,7 +25,7 @@ pub struct Arguments {
     /// The address of dashboard, metrics and status [default: 127.0.0.1:9190, or a free port]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     admin: Option<SocketAddr>,
-    /// The policy directory [default: policies with demo.yaml, or a copy of the example policy]
+    /// The policy directory [default: policies if it has demo.yaml, else a copy of the example policy]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
     /// For development: a file that sets the clock, like `elapsed 25h` or `set -2h`

@@ -5,7 +5,9 @@
 use super::comparison::other_host;
 use crate::cli::shell_words::shell_quote;
 use crate::crawlers::Registry;
+use crate::policy::decode::is_comment;
 use crate::policy::import::{ImportNote, ImportedPolicy, import, yaml_list};
+use crate::printable::join;
 use crate::robots::{Dialect, DialectRules, RobotsFile};
 use std::path::Path;
 
@@ -17,7 +19,7 @@ const ACKNOWLEDGEMENT: &str =
 /// The policies that crawlgate brings.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 pub enum Preset {
-    /// Everyone may crawl, a few corners aside
+    /// Everyone may crawl, except a few corners
     OpenSite,
     /// Search engines may crawl, training crawlers may not
     SearchYesTrainingNo,
@@ -34,9 +36,8 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// The text of the preset, without its tests.
     fn text(self) -> &'static str {
-        let text = match self {
+        match self {
             Preset::OpenSite => include_str!("../../../policies/presets/open-site.yaml"),
             Preset::SearchYesTrainingNo => {
                 include_str!("../../../policies/presets/search-yes-training-no.yaml")
@@ -48,9 +49,7 @@ impl Preset {
             Preset::MembersOnly => include_str!("../../../policies/presets/members-only.yaml"),
             Preset::Maintenance => include_str!("../../../policies/presets/maintenance.yaml"),
             Preset::Staging => include_str!("../../../policies/presets/staging.yaml"),
-        };
-        text.split_once("\ntests:\n")
-            .map_or(text, |(rules, _)| rules)
+        }
     }
 }
 
@@ -85,6 +84,9 @@ pub struct DraftedPolicy {
     pub source: DraftSource,
     /// Whether the robots.txt keeps Googlebot off the whole site.
     pub closes_site: bool,
+    /// Beside the origin's rules: whether the comment at the top of the origin's file is in the policy;
+    /// `None` if there is none.
+    pub keeps_comment: Option<bool>,
     pub notes: Vec<(usize, ImportNote)>,
 }
 
@@ -103,7 +105,7 @@ impl PolicyDraftInputs<'_> {
         };
         let ImportedPolicy { text, mut notes } = match self.preset {
             Some(preset) => ImportedPolicy {
-                text: self.adapt_preset(preset),
+                text: self.adapt_preset(preset, source),
                 notes: Vec::new(),
             },
             None => import(&before, None, Registry::builtin()),
@@ -117,10 +119,21 @@ impl PolicyDraftInputs<'_> {
             Some((rest, _)) if closes_site => format!("{rest}\n\n{ACKNOWLEDGEMENT}\n"),
             _ => text,
         };
+        let comment = match source {
+            DraftSource::PresetAndOrigin => leading_comment(&before),
+            _ => String::new(),
+        };
+        let keeps_comment = (!comment.is_empty()).then(|| is_comment(&comment));
+        let kept = if keeps_comment == Some(true) {
+            comment.as_str()
+        } else {
+            ""
+        };
         DraftedPolicy {
-            text: self.add_fields(&text, source),
+            text: self.add_fields(&text, source, kept),
             source,
             closes_site,
+            keeps_comment,
             notes,
         }
     }
@@ -145,36 +158,32 @@ impl PolicyDraftInputs<'_> {
         (!self.hosts.contains(&other)).then_some(other)
     }
 
-    /// The preset for the first host. Where it enforces, the policy observes, and the preset's own
-    /// enforcement follows as a comment.
-    fn adapt_preset(&self, preset: Preset) -> String {
+    /// The preset for the first host. The policy observes. It keeps the preset's tests; beside the
+    /// origin's rules, which may disallow more, only those that expect `disallowed`.
+    fn adapt_preset(&self, preset: Preset, source: DraftSource) -> String {
         let text = preset.text();
         let text = text.replace("hosts: [site.example, www.site.example]\n\n", "");
         let text = text.replace("site.example", &self.hosts[0]);
-        match text.split_once("\nenforcement:\n") {
-            Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
-                let enforcement = enforcement.trim_end();
-                // Purposes have the mode of the site, so that one word enforces all.
-                let observed = match enforcement.split_once("  purposes:\n") {
-                    Some((site, purposes)) if !purposes.contains("mode: enforce, ") => site,
-                    _ => enforcement,
-                };
-                let observed = observed
-                    .trim_end()
-                    .replace("mode: enforce, ", "")
-                    .replace("mode: enforce", "mode: observe");
-                let lines = enforcement.replace('\n', "\n# ");
-                format!(
-                    "{rules}\nenforcement:\n{observed}\n\n# To enforce, write this in place of \"enforcement\" above:\n# enforcement:\n# {lines}\n"
-                )
-            }
-            _ => text + "\n",
+        let (rules, tests) = text.split_once("\ntests:\n  - ").unwrap_or((&text, ""));
+        let is_merged = source == DraftSource::PresetAndOrigin;
+        let tests: String = tests
+            .split("\n  - ")
+            .filter(|test| !is_merged || test.contains("disallowed"))
+            .map(|test| format!("  - {}\n", test.trim_end()))
+            .collect();
+        let mut policy = observing_preset(rules);
+        if is_merged {
+            policy += "\n# The origin may disallow more, so the preset's tests for allowed requests are left out.\n";
         }
+        if !tests.is_empty() {
+            policy += &format!("\ntests:\n{tests}");
+        }
+        policy
     }
 
-    /// Adds the hosts with the one that may be missing, whether the origin's rules are merged, and
-    /// `previous`.
-    fn add_fields(&self, text: &str, source: DraftSource) -> String {
+    /// Adds the hosts with the one that may be missing, whether the origin's rules are merged,
+    /// `previous`, and `comment` unless it is empty.
+    fn add_fields(&self, text: &str, source: DraftSource, comment: &str) -> String {
         let origin = match source {
             DraftSource::PresetAndOrigin | DraftSource::Origin => "merge",
             _ => "replace",
@@ -187,15 +196,55 @@ impl PolicyDraftInputs<'_> {
                 "# previous: {before}   # only if {before} was robots.txt everywhere for 24 hours before crawlgate"
             )
         };
+        let lines = comment.lines().map(|line| format!("    {line}\n"));
+        let comment = match comment {
+            "" => String::new(),
+            _ => format!("  comment: |\n{}", join(lines, "")),
+        };
         let hosts = yaml_list(self.hosts);
         let missing = self.missing_host().map_or_else(String::new, |host| {
             format!("# {host} is another host. If it has the same origin, add it.\n")
         });
         text.replacen(
             ROBOTS,
-            &format!("hosts: {hosts}\n{missing}\nrobots:\n  origin: {origin}\n  {previous}\n"),
+            &format!(
+                "hosts: {hosts}\n{missing}\nrobots:\n  origin: {origin}\n  {previous}\n{comment}"
+            ),
             1,
         )
+    }
+}
+
+/// The comments before the first record of a robots.txt, such as a legal notice.
+fn leading_comment(file: &RobotsFile) -> String {
+    let lines = file.lines().iter();
+    let head = lines.take_while(|line| line.key_value.is_none());
+    let comments = head.filter_map(|line| line.comment.as_ref());
+    let texts = comments.map(|comment| file.text(comment).trim().to_owned());
+    join(texts, "\n").trim().to_owned()
+}
+
+/// The rules of a preset. Where it enforces, they observe, and the preset's own enforcement follows
+/// as a comment.
+fn observing_preset(preset: &str) -> String {
+    match preset.split_once("\nenforcement:\n") {
+        Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
+            let enforcement = enforcement.trim_end();
+            // Purposes have the mode of the site, so that one word enforces all.
+            let observed = match enforcement.split_once("  purposes:\n") {
+                Some((site, purposes)) if !purposes.contains("mode: enforce, ") => site,
+                _ => enforcement,
+            };
+            let observed = observed
+                .trim_end()
+                .replace("mode: enforce, ", "")
+                .replace("mode: enforce", "mode: observe");
+            let lines = enforcement.replace('\n', "\n# ");
+            format!(
+                "{rules}\nenforcement:\n{observed}\n\n# To enforce, write this in place of \"enforcement\" above:\n# enforcement:\n# {lines}\n"
+            )
+        }
+        _ => format!("{preset}\n"),
     }
 }
 
@@ -226,6 +275,21 @@ mod tests {
                 "{token}\n{text}"
             );
         }
+    }
+
+    /// Asserts that a policy has all tests of its preset, or beside the origin's rules those that
+    /// expect `disallowed`.
+    fn assert_preset_tests(preset: Option<Preset>, source: DraftSource, tests: usize) {
+        let text = preset.map_or("", Preset::text);
+        let (_, written) = text.split_once("\ntests:\n").unwrap_or_default();
+        let lines = written.lines().filter(|line| line.starts_with("  - "));
+        let expected = match source {
+            DraftSource::PresetAndOrigin => {
+                lines.filter(|line| line.contains("disallowed")).count()
+            }
+            _ => lines.count(),
+        };
+        assert_eq!(tests, expected, "{preset:?}");
     }
 
     /// The source of a draft for two hosts, after a check of the policy with the origin's file.
@@ -283,6 +347,7 @@ mod tests {
             .any(|fields| fields.unlicensed.is_some());
         assert_eq!(asks_for_licence, preset == Some(Preset::Publisher));
         assert!(!source.text.contains("site.example"), "{preset:?}");
+        assert_preset_tests(preset, draft.source, site.policy.tests.len());
         draft.source
     }
 
@@ -301,6 +366,43 @@ mod tests {
             };
             assert_eq!(sources, expected, "{preset:?}");
         }
+    }
+
+    /// The policy of a preset beside this robots.txt, and whether it keeps the comment of the file.
+    fn draft_beside(before: &str) -> (String, Option<bool>) {
+        let draft = PolicyDraftInputs {
+            hosts: &["shop.example".to_owned()],
+            preset: Some(Preset::OpenSite),
+            before: Some(before.as_bytes()),
+            before_name: "before.txt",
+            is_unchanged: true,
+        };
+        let draft = draft.render();
+        (draft.text, draft.keeps_comment)
+    }
+
+    #[test]
+    fn leading_comment_is_kept_beside_the_origins_rules() {
+        let notice = "# All rights: \"reserved\".\n#\n#   # See below\n\n";
+        let rules = "User-agent: * # all\nDisallow: /cart/\n";
+        let (text, is_kept) = draft_beside(&format!("{notice}{rules}"));
+        assert_eq!(is_kept, Some(true));
+        let source = SourceFile {
+            name: "shop.example.yaml".into(),
+            text: text.into(),
+        };
+        let sources = PolicyDependencies {
+            origin: &OriginRobotsAvailability::default(),
+            files: &IncludedFiles::default(),
+        };
+        let now = crate::cli::now();
+        let (site, findings) = load_site_at("shop", &source, sources, Registry::builtin(), now);
+        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+        let comment = site.policy.robots.comment.as_deref();
+        assert_eq!(comment, Some("All rights: \"reserved\".\n\n# See below"));
+        let (text, is_kept) = draft_beside(&format!("# {}\n{rules}", "x".repeat(5_000)));
+        assert_eq!((is_kept, text.contains("comment:")), (Some(false), false));
+        assert_eq!(draft_beside(rules).1, None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::printable::printable_path;
 use crate::settings::{OriginServerAddress, parse_listen_address};
 use askama::Template;
 use comparison::RobotsComparison;
-use draft::{DraftSource, PolicyDraftInputs, Preset};
+use draft::{DraftSource, DraftedPolicy, PolicyDraftInputs, Preset};
 use new_file_paths::NewFilePaths;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -125,21 +125,18 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     let summary = Summary {
         host: &hosts[0],
-        missing_host: draft.missing_host(),
-        path: draft.disallowed_path(),
+        inputs: &draft,
+        drafted: &policy,
+        files: &files,
         listen: arguments.listen,
         policy: printable_path(&files.policy),
         before,
         settings: printable_path(&files.settings),
-        source: policy.source,
-        has_before: draft.before.is_some(),
-        closes_site: policy.closes_site,
-        is_unchanged,
+        limits_bing: arguments.preset == Some(Preset::SearchYesTrainingNo),
         agrees: comparison.agrees(),
         wants_unchanged: arguments.unchanged_for.is_some(),
         first_day_end: now().plus(FIRST_DAY).human_readable(),
         is_own_origin: hosts.contains(&origin.host),
-        is_second_site: files.is_second_site,
         hosts_value: yaml_list(&hosts),
         origin_value: &origin_value,
         program: program_word(),
@@ -162,25 +159,20 @@ struct SettingsYaml<'a> {
 #[template(path = "init.txt")]
 struct Summary<'a> {
     host: &'a str,
-    /// The same host with or without `www.`, unless the policy has it.
-    missing_host: Option<String>,
-    /// A path that GPTBot may not fetch, if there is one.
-    path: String,
+    inputs: &'a PolicyDraftInputs<'a>,
+    drafted: &'a DraftedPolicy,
+    files: &'a NewFilePaths,
     listen: SocketAddr,
     policy: String,
     before: String,
     settings: String,
-    source: DraftSource,
-    has_before: bool,
-    /// Whether the robots.txt keeps Googlebot off the site.
-    closes_site: bool,
-    is_unchanged: bool,
+    /// Whether pages get the tag `bingbot: nocache`.
+    limits_bing: bool,
     agrees: bool,
     wants_unchanged: bool,
     first_day_end: String,
     /// Whether the origin has the name of the site: crawlgate would forward requests to itself.
     is_own_origin: bool,
-    is_second_site: bool,
     /// The hosts and the origin as YAML, for a second site.
     hosts_value: String,
     origin_value: &'a str,

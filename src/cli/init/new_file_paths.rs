@@ -18,6 +18,8 @@ pub struct NewFilePaths {
     pub settings: PathBuf,
     /// Whether the settings exist, and stay as they are.
     pub is_second_site: bool,
+    /// Whether they name the site in `origins`.
+    pub has_origin: bool,
 }
 
 impl NewFilePaths {
@@ -30,9 +32,14 @@ impl NewFilePaths {
         };
         let settings = directory.join("crawlgate.yaml");
         let is_second_site = settings.symlink_metadata().is_ok();
+        let mut has_origin = false;
         let (policies, before) = if is_second_site {
-            let policies = load_settings_alone(&settings)?.policies;
-            (policies, format!("before-{site}.txt"))
+            let found = load_settings_alone(&settings)?;
+            has_origin = found
+                .origins
+                .iter()
+                .any(|origin| origin.hosts.iter().any(|host| host == site));
+            (found.policies, format!("before-{site}.txt"))
         } else {
             (directory.join("policies"), "before.txt".to_owned())
         };
@@ -42,6 +49,7 @@ impl NewFilePaths {
             settings,
             policies,
             is_second_site,
+            has_origin,
         })
     }
 

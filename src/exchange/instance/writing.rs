@@ -167,7 +167,7 @@ impl Exchange {
         self.orders.prune(before);
         let over = self.members.expired_ids(before);
         let continued = self.members.continued_runs(self.before.run.as_deref());
-        self.facts.retain(|key, _, _| {
+        self.facts.retain(|key| {
             let run = key.split('\n').nth(1).unwrap_or_default();
             let goes =
                 continued.contains(run) || over.iter().any(|id| run.starts_with(id.as_str()));
@@ -176,8 +176,7 @@ impl Exchange {
             }
             !goes
         });
-        let published = self.facts.with_prefix("");
-        let published = published.filter_map(|(key, _, value)| {
+        let published = self.facts.values().filter_map(|(key, value)| {
             own_publications::published_version(&codec::decode_fact(key, value, self.clocks)?.1)
         });
         batch
@@ -250,7 +249,7 @@ impl Exchange {
     /// Drops waiting facts with the keys of these ones, which are newer and in the store.
     pub fn drop_outgoing(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
-        self.outgoing.retain(|key, _, _| !keys.contains(key));
+        self.outgoing.retain(|key| !keys.contains(key));
     }
 
     /// Records the log that is in force now. The next turn reports what ended with it.

@@ -221,7 +221,7 @@ impl SimulatedInstance {
         let mut log = disk.log.clone();
         if !disk.is_continued(now) && disk.committed.is_some() {
             log.reset_identities();
-            log.record_gap(now);
+            log.gaps.broken_at = Some(now);
         }
         let mut versions = VersionStore::default();
         let before = disk.previous_membership();

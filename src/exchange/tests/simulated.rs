@@ -128,7 +128,10 @@ impl ServerState {
             self.content.facts.remove(key);
         }
         if let Some(before) = batch.served_before {
-            self.content.served.retain(|_, at, _| at >= before);
+            let served = std::mem::take(&mut self.content.served);
+            for fact in served.iter().filter(|fact| fact.at >= before) {
+                self.content.served.add(fact);
+            }
         }
         for id in &batch.forget_members {
             self.content.members.remove(id);

@@ -198,10 +198,7 @@ impl PageRewriteState {
     fn finish(&mut self) -> Option<RewriteLabel> {
         match std::mem::take(self) {
             PageRewriteState::Running(page) => Some(page.outcome().into()),
-            PageRewriteState::Off
-            | PageRewriteState::Requested(_)
-            | PageRewriteState::HeadAdapted
-            | PageRewriteState::HeadOnly => None,
+            _ => None,
         }
     }
 }

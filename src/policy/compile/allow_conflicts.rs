@@ -7,7 +7,7 @@
 
 use super::budget::{MergeBudget, try_spend};
 use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE};
-use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::policy::site::{DroppedRule, RuleSource};
 use crate::robots::{PathPattern, Rule};
 
 /// The rules of one group of the policy, prepared for comparing.
@@ -51,7 +51,7 @@ impl<'a> AllowFilter<'a> {
     }
 
     /// Whether an Allow of the origin may join. If not, adds a comment to `draft`, and unless the
-    /// Disallow covers all of it, a [`DroppedAllow`].
+    /// Disallow covers all of it, a [`DroppedRule`].
     pub fn admit(
         &mut self,
         rule: &Rule,
@@ -69,7 +69,7 @@ impl<'a> AllowFilter<'a> {
             ));
         }
         if !is_covered {
-            draft.dropped_allows.extend(dropped_allow(rule, source, by));
+            draft.dropped_rules.extend(dropped_rule(rule, source, by));
         }
         false
     }
@@ -128,15 +128,14 @@ impl<'a> AllowFilter<'a> {
     }
 }
 
-/// An Allow of the origin that was left out because of the Disallow at `by`, which is in the
-/// policy.
-fn dropped_allow(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<DroppedAllow> {
+/// A rule of the origin that was left out because of the one at `by`, which is in the policy.
+pub fn dropped_rule(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<DroppedRule> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
-            Some(DroppedAllow {
-                allow: rule.pattern.clone(),
+            Some(DroppedRule {
+                rule: rule.clone(),
                 line: *line,
-                disallow: *span,
+                by: *span,
             })
         }
         _ => None,

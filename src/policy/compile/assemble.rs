@@ -3,11 +3,11 @@
 //! own; in a large file, tokens with the same rules share a group. Comments in the file say what
 //! was left out of the origin's robots.txt.
 
-use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE, draft_size, first_equal_drafts};
+use super::draft::{GroupDraft, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::OriginRules;
 use super::signals::site_license_lines;
 use crate::policy::model::{OriginRobotsMode, Policy};
-use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::policy::site::{DroppedRule, RuleSource};
 use crate::robots::{RobotsDocument, RuleGroup, render_robots_txt};
 use crate::yaml::located_values;
 use std::collections::{BTreeMap, HashSet};
@@ -22,7 +22,7 @@ pub struct ComposedRobots {
     /// Tokens that the origin's file names.
     pub origin_tokens: Vec<String>,
     /// Allow lines of the origin that the merge left out, each once.
-    pub dropped_allows: Vec<DroppedAllow>,
+    pub dropped_rules: Vec<DroppedRule>,
     /// Lines of the origin with a host that crawlers cannot reach.
     pub unpublished_lines: Vec<usize>,
     pub document: RobotsDocument,
@@ -83,15 +83,15 @@ fn split_by_agent(drafts: &[GroupDraft]) -> Vec<GroupDraft> {
                 .get(agent)
                 .map_or(&draft.source, |(_, source)| source)
                 .clone(),
-            dropped_allows: Vec::new(),
+            dropped_rules: Vec::new(),
             ..draft.clone()
         })
         .collect()
 }
 
 /// Adds a comment about each kind of lines of the origin's file that the served file does not have.
-/// Lines with unknown keys may be anything, and those with unreachable hosts are private: these are
-/// only counted.
+/// Lines are only counted: those with unknown keys may be anything, and those with unreachable hosts
+/// are private.
 fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
     if !origin.omitted_keys.is_empty() {
         let keys = origin.omitted_keys.join(", ");
@@ -111,16 +111,10 @@ fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
             "Left out of {ORIGIN_FILE}: lines with a host that crawlers cannot reach ({lines})."
         ));
     }
-    let relative = &origin.relative_sitemaps;
-    for sitemap in relative.iter().take(MAX_LISTED) {
-        let shown: String = sitemap.chars().take(200).collect();
+    if origin.relative_sitemaps > 0 {
+        let sitemaps = origin.relative_sitemaps;
         comments.push(format!(
-            "Left out of {ORIGIN_FILE}: \"Sitemap: {shown}\", which is not a full URL."
-        ));
-    }
-    if let more @ 1.. = relative.len().saturating_sub(MAX_LISTED) {
-        comments.push(format!(
-            "Left out of {ORIGIN_FILE}, for the same reason: {more} more sitemaps."
+            "Left out of {ORIGIN_FILE}: sitemaps that are not full URLs ({sitemaps})."
         ));
     }
 }
@@ -132,13 +126,17 @@ fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules)
     sitemaps.extend(origin.sitemaps.iter().cloned());
     let mut seen = HashSet::new();
     sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));
+    let written = match policy.robots.origin {
+        OriginRobotsMode::Only if policy.reads_origin() => {
+            "Written by crawlgate from the origin's robots.txt."
+        }
+        _ => "Written by crawlgate from the site's policy.",
+    };
+    let own = policy.robots.comment.iter();
+    // An empty comment line ends the site's own text.
+    let own = own.map(|comment| format!("{comment}\n"));
     let mut document = RobotsDocument {
-        comments: vec![match policy.robots.origin {
-            OriginRobotsMode::Only if policy.reads_origin() => {
-                "Written by crawlgate from the origin's robots.txt.".into()
-            }
-            _ => "Written by crawlgate from the site's policy.".into(),
-        }],
+        comments: own.chain([written.to_owned()]).collect(),
         groups: Vec::with_capacity(drafts.len()),
         extensions: site_license_lines(policy)
             .into_iter()

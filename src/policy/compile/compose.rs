@@ -79,15 +79,15 @@ pub fn compose(
         disallow_in_all_groups(policy, *heading, rules, &mut drafts, &mut budget);
     }
     let mut seen = HashSet::new();
-    let dropped_allows = drafts
+    let dropped_rules = drafts
         .iter()
-        .flat_map(|draft| &draft.dropped_allows)
+        .flat_map(|draft| &draft.dropped_rules)
         .filter(|one| seen.insert(*one))
         .cloned()
         .collect();
     let composed = assemble_groups(policy, drafts, &origin);
     Ok(ComposedRobots {
-        dropped_allows,
+        dropped_rules,
         unpublished_lines: origin.unpublished_lines,
         origin_tokens: origin.tokens.into_iter().map(|(token, ..)| token).collect(),
         ..composed

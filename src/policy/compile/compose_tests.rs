@@ -43,6 +43,19 @@ fn is_allowed(text: &str, token: &str, path: &str) -> bool {
 }
 
 #[test]
+fn own_comment_begins_every_robots_txt() {
+    for origin in ["merge", "replace", "only"] {
+        let policy = format!(
+            "robots:\n  origin: {origin}\n  comment: |\n    Reserved: a # b\n\n    Disallow: /x\n"
+        );
+        let served = served_text(&policy, "User-agent: *\nDisallow: /cart/\n", 0);
+        let expected = "# Reserved: a # b\n#\n# Disallow: /x\n#\n# Written by crawlgate";
+        assert!(served.starts_with(expected), "{origin}: {served}");
+        assert!(is_allowed(&served, "GPTBot", "/x"), "{origin}");
+    }
+}
+
+#[test]
 fn retired_tokens_are_not_published() {
     let served = served_text(
         "purposes: { training: disallow, assistant: allow }\nrobots: { origin: replace }\n",
@@ -123,32 +136,12 @@ fn relative_sitemap_is_left_out_with_a_comment() {
             .filter(|line| line.starts_with("Sitemap"))
             .collect();
         assert_eq!(sitemaps, ["Sitemap: HTTPS://shop.example/s.xml"], "{text}");
-        assert_eq!(
-            [
-                "/sitemap.xml",
-                "//cdn.example/s.xml",
-                "s.xml",
-                "http:///s.xml"
-            ]
-            .map(|url| text.matches(&format!("\"Sitemap: {url}\"")).count()),
-            [1; 4],
-            "{text}"
-        );
+        assert!(text.contains("not full URLs (4)"), "{text}");
         assert!(
             !text.contains("10.0.0.7"),
             "where the origin is, is nobody's business:\n{text}"
         );
     }
-    // A file of thousands is told of in few lines.
-    let many: String = (0..5_000)
-        .map(|number| format!("Sitemap: /{number}{}\n", "x".repeat(60)))
-        .collect();
-    let text = served_text("robots: { origin: merge }\n", &many, 0);
-    assert!(
-        text.len() < 10_000 && text.contains("4980"),
-        "{}",
-        text.len()
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! the same content, and [`draft_size`] gives the size of a draft in bytes.
 
 use crate::crawlers::Purpose;
-use crate::policy::site::{DroppedAllow, RuleSource};
+use crate::policy::site::{DroppedRule, RuleSource};
 use crate::robots::{ExtensionLine, Rule};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -66,8 +66,8 @@ pub struct GroupDraft {
     /// Comments after the heading: the parts of the origin's group that were left out, and why.
     pub notes: Vec<String>,
     pub source: RuleSource,
-    /// Allow lines of the origin that were left out.
-    pub dropped_allows: Vec<DroppedAllow>,
+    /// Rules of the origin that were left out and are reported.
+    pub dropped_rules: Vec<DroppedRule>,
 }
 
 impl GroupDraft {
@@ -84,7 +84,7 @@ impl GroupDraft {
             has_origin_rules: false,
             notes: Vec::new(),
             source,
-            dropped_allows: Vec::new(),
+            dropped_rules: Vec::new(),
         }
     }
 

@@ -11,7 +11,7 @@
 //! the Allow. Comments in the merged file say what is left out.
 
 use super::CompileError;
-use super::allow_conflicts::AllowFilter;
+use super::allow_conflicts::{AllowFilter, dropped_rule};
 use super::budget::{MergeBudget, try_spend};
 use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
 use super::origin_rules::{OriginGroup, OriginRules};
@@ -321,6 +321,11 @@ fn rules_to_add(
         {
             "because the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
+            if rule.pattern.is_blanket()
+                && let Some((_, by)) = of_policy.iter().find(|(ours, _)| *ours == opposite)
+            {
+                draft.dropped_rules.extend(dropped_rule(rule, source, by));
+            }
             // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
             format!("which gives way to \"{opposite}\"")
         } else {

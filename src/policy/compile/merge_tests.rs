@@ -306,6 +306,13 @@ fn allow_that_defeats_a_disallow_is_reported() {
 }
 
 #[test]
+fn origins_closing_rule_that_an_allow_defeats_is_reported() {
+    let policy = "robots:\n  groups: [{ agents: '*', allow: [/, /a] }]\n";
+    let site = compile_site(policy, "User-agent: *\nDisallow: /\nDisallow: /a\n");
+    assert_eq!(finding_ids(&site), [("origin-disallow-left-out", 2)]);
+}
+
+#[test]
 fn allow_that_a_disallow_covers_is_only_commented() {
     let site = compile_site(STAR, "User-agent: *\nAllow: /cart/public/\n");
     assert_eq!(
@@ -333,7 +340,7 @@ fn allow_without_common_urls_stays() {
             group_lines(&text, "*").contains(&format!("Allow: {allow}")),
             "{text}"
         );
-        assert!(site.dropped_allows.is_empty(), "{text}");
+        assert!(site.dropped_rules.is_empty(), "{text}");
     }
 }
 
@@ -1028,7 +1035,10 @@ fn latin_1_sitemap_is_percent_encoded() {
         text.contains("\nSitemap: https://shop.example/\u{e9}t%C3.xml\n"),
         "{text}"
     );
-    assert!(has_comment(text, &["\"Sitemap: /%E9.xml\""]), "{text}");
+    assert!(
+        text.contains("sitemaps that are not full URLs (1)"),
+        "{text}"
+    );
 }
 
 /// The origin's file does not name Google-Extended, so no comment may say that it does.

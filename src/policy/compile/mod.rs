@@ -83,7 +83,7 @@ pub fn compile_with_origin(
         rule_sources,
         delay_sources,
         origin_tokens,
-        dropped_allows,
+        dropped_rules,
         unpublished_lines,
     } = compose::compose(&policy, file, registry, at)?;
     if body.len() > MAX_ROBOTS_BYTES {
@@ -102,7 +102,7 @@ pub fn compile_with_origin(
         name: policy.name.clone(),
         robots_txt: robots_txt(&policy, origin, body),
         origin: origin_file.cloned(),
-        dropped_allows,
+        dropped_rules,
         unpublished_lines,
         document,
         matcher,

@@ -41,7 +41,7 @@ pub struct OriginRules {
     pub sitemaps: Vec<String>,
     /// Sitemaps that are not absolute URLs. They cannot be completed: the origin's own address must
     /// not be published.
-    pub relative_sitemaps: Vec<String>,
+    pub relative_sitemaps: usize,
     /// Lines that belong to no group.
     pub extensions: Vec<ExtensionLine>,
     /// Keys of lines that were left out because the policy has its own.
@@ -191,13 +191,13 @@ impl OriginRules {
                         .rewrite_value(record.key, &url)
                         .unwrap_or_default()
                         .into_owned();
-                    let list = if is_absolute_url(&url) {
-                        &mut self.sitemaps
+                    if url.is_empty() || !urls.insert(url.clone()) {
+                        continue;
+                    }
+                    if is_absolute_url(&url) {
+                        self.sitemaps.push(url);
                     } else {
-                        &mut self.relative_sitemaps
-                    };
-                    if !url.is_empty() && urls.insert(url.clone()) {
-                        list.push(url);
+                        self.relative_sitemaps += 1;
                     }
                 }
                 RobotsKey::UserAgent

@@ -1,7 +1,6 @@
 //! [`policy_tests`] decodes the policy section `tests`, which lists requests and what crawlgate
 //! must decide about each. A policy is used only if all its tests pass.
 
-use super::signals::yes_or_no;
 use crate::indexing::Directives;
 use crate::policy::model::{Expectation, PolicyTest, TestCachedRobotsTxt};
 use crate::yaml::{Located, MapFields, NodeReader, NodeValue};
@@ -20,13 +19,6 @@ pub fn policy_tests(node: NodeReader<'_>) -> Vec<PolicyTest> {
 fn policy_test(fields: &mut MapFields<'_>) -> Option<PolicyTest> {
     let agent = fields.text("agent", "a token, a name or a user agent");
     let path = fields.located("path", path);
-    if let Some((key, _)) = fields.foreign_field("held") {
-        key.error_with_help(
-            "unknown-field",
-            "there is no field \"held\" here",
-            "the field is called \"cached\"",
-        );
-    }
     for name in ["agent", "path", "expect"] {
         fields.required_field(name, &format!("this case has no \"{name}\""), None);
     }
@@ -109,7 +101,7 @@ fn expectation(node: NodeReader<'_>) -> Expectation {
     node.decode_map(wanted, |fields| Expectation {
         verdict: fields.located("verdict", |node| node.variant("a verdict")),
         kind: fields.located("kind", |node| node.variant("a kind")),
-        never_fetched: fields.located("never_fetched", yes_or_no),
+        never_fetched: fields.located("never_fetched", NodeReader::boolean),
         action: fields.located("action", |node| node.variant("an action")),
         answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
         tag: fields.get("tag", |node| Some(tag_lines(node))),

@@ -206,22 +206,15 @@ fn types(node: NodeReader<'_>) -> Vec<Located<String>> {
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
         let text = media.as_str();
-        let bare = text.split_once(';').map_or(text, |(bare, _)| bare.trim());
-        let (what, help): (_, String) = if text == "*/*" {
+        let (what, help) = if text == "*/*" {
             (
                 "any media type, so it restricts nothing",
-                "omit \"types\": a rule without it applies to all types".into(),
+                "omit \"types\": a rule without it applies to all types",
             )
-        } else if !is_media_type(bare) {
+        } else if !is_media_type(text) {
             (
                 "not a media type",
-                "write \"application/pdf\" or \"image/*\", without parameters such as charset"
-                    .into(),
-            )
-        } else if bare != text {
-            (
-                "a media type with parameters",
-                format!("omit the parameters: \"{bare}\" matches every charset"),
+                "write \"application/pdf\" or \"image/*\", without parameters such as charset",
             )
         } else {
             return true;

@@ -17,7 +17,7 @@ mod signals;
 
 pub use hosts::parse_host;
 pub use patterns::MAX_PATTERN;
-pub use robots::{is_sitemap, is_token};
+pub use robots::{is_comment, is_sitemap, is_token};
 pub use signals::url_mistake;
 
 use super::model::{Acknowledgement, CrawlStance, Environment, OriginRobotsMode, Policy};

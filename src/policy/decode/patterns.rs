@@ -2,7 +2,7 @@
 //! written like a value of Allow and Disallow: as the beginning of the URLs that it matches. In a
 //! pattern, `*` stands for any characters, and a last `$` for the end of the URL.
 
-use crate::policy::regular_expression::{PATH_HELP, looks_like_regex};
+use crate::policy::regular_expression::path_help;
 use crate::yaml::{Decoder, Diagnostic, Located, NodeReader};
 
 /// The most bytes of a pattern. Every crawler reads so many.
@@ -23,23 +23,8 @@ pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
                 .help("remove it, or write \"/\" for the whole site"),
         );
     } else if !text.starts_with(['/', '*']) {
-        let (message, help) = if let Some((_, rest)) = text.split_once("://") {
-            let path = rest.find('/').map_or("/", |slash| &rest[slash..]);
-            (
-                format!("\"{text}\" is a URL, not a path"),
-                format!("write \"{path}\""),
-            )
-        } else {
-            (
-                format!("\"{text}\" matches nothing: a path begins with \"/\" or \"*\""),
-                if text.starts_with('^') || looks_like_regex(text) {
-                    format!("paths are not regular expressions: {PATH_HELP}")
-                } else {
-                    format!("write \"/{text}\" or \"*{text}\"")
-                },
-            )
-        };
-        decoder.error_with_help("bad-path", span, message, help);
+        let message = format!("\"{text}\" matches nothing: a path begins with \"/\" or \"*\"");
+        decoder.error_with_help("bad-path", span, message, path_help(text));
     } else if text.chars().any(char::is_control) {
         decoder.error(
             "bad-path",

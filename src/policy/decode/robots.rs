@@ -8,6 +8,7 @@ use super::signals;
 use crate::policy::model::{
     GroupPolicy, HOST_PLACEHOLDER, OriginRobotsMode, Policy, PreviousRobots, RobotsPolicy,
 };
+use crate::printable::is_hidden;
 use crate::yaml::{
     Decoder, Located, MapFields, NodeReader, SourceSpan, is_plain_word, nearest_word,
     strip_http_scheme,
@@ -22,6 +23,9 @@ const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
 
 /// The help for a field that has no effect.
 pub const REMOVE: &str = "remove it, or write \"origin: merge\"";
+
+/// The most bytes of `comment`.
+const MAX_COMMENT: usize = 4 * 1024;
 
 /// The most characters of a product token.
 const MAX_TOKEN: usize = 100;
@@ -45,6 +49,7 @@ fn robots_section(fields: &mut MapFields<'_>) -> RobotsPolicy {
             .unwrap_or_default(),
         previous: fields.get("previous", previous),
         signals: signals::site_signals(fields),
+        comment: fields.get("comment", comment),
         groups: fields.get_or_default("groups", groups),
         sitemaps: fields.get_or_default("sitemaps", sitemaps),
         origin_keys: fields.get_or_default("origin_keys", origin_keys),
@@ -94,6 +99,25 @@ fn max_age(node: NodeReader<'_>) -> Option<Duration> {
         "\"max_age\" is longer than 24 hours",
         Some("crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)"),
     )
+}
+
+/// Whether a text may be `comment`.
+pub fn is_comment(text: &str) -> bool {
+    text.len() <= MAX_COMMENT && !text.chars().any(|c| c != '\n' && is_hidden(c))
+}
+
+/// Decodes `comment`: text of one or more lines for the top of robots.txt.
+fn comment(node: NodeReader<'_>) -> Option<String> {
+    let text = node.text("a text")?.trim_end();
+    let is_valid = is_comment(text);
+    if !is_valid {
+        node.error_with_help(
+            "bad-value",
+            "\"comment\" is longer than 4 KiB or has control characters",
+            "shorten it, or link to the whole text; use spaces instead of tabs",
+        );
+    }
+    is_valid.then(|| text.to_owned())
 }
 
 /// Decodes `origin_keys`: keys that crawlgate does not know, whose lines are published all the
@@ -196,18 +220,10 @@ fn check_token(decoder: &Decoder, agent: &Located<String>) -> bool {
         return true;
     }
     let mut help =
-        "write the token that the crawler's operator documents, like \"GPTBot\", not its full \
-         user agent"
+        "write the token that the crawler's operator documents, like \"GPTBot\": at most 100 \
+         characters, without spaces around it. \"*\" stands alone"
             .to_owned();
-    let message = if text.is_empty() {
-        "an empty token names no crawler".to_owned()
-    } else if text.trim() != text {
-        format!("the token \"{text}\" has spaces around it")
-    } else if text.len() > MAX_TOKEN {
-        "a product token has at most 100 characters".to_owned()
-    } else if text.contains('*') {
-        format!("\"{text}\": \"*\" must stand alone")
-    } else if let Some((name, _)) = text.split_once('/') {
+    let message = if let Some((name, _)) = text.split_once('/') {
         // Crawlers look for their name alone, and a name with a version would be found in their
         // user agents all the same.
         help = format!("write \"{name}\"");

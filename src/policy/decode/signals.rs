@@ -19,13 +19,10 @@ use crate::yaml::{
 
 /// The most bytes of a URL. Some readers cut longer ones.
 const MAX_URL: usize = 2_000;
-/// The most rules of a field.
-const MAX_RULES: usize = 1_000;
 /// The most paths of all rules of a field.
 const MAX_PATHS: usize = 10_000;
 
 const NOTHING_SAID: &str = "this is empty";
-const USE_WIDER: &str = "use wider patterns";
 
 /// Decodes `content_signal`, `content_usage`, `license` and `signals` of `robots`.
 pub fn site_signals(fields: &mut MapFields<'_>) -> SiteSignals {
@@ -55,7 +52,10 @@ fn content_signal(node: NodeReader<'_>) -> Option<ContentSignal> {
     let signal = node.decode_map(wanted, |fields| ContentSignal {
         values: SignalCategory::ALL
             .into_iter()
-            .filter_map(|category| Some((category, fields.located(category.name(), yes_or_no)?)))
+            .filter_map(|category| {
+                let allows = fields.located(category.name(), NodeReader::boolean)?;
+                Some((category, allows))
+            })
             .collect(),
         extent: fields.get("use", |node| {
             Some(USES[node.word_position(&USES, "a value of \"use\"")?])
@@ -71,31 +71,6 @@ fn content_signal(node: NodeReader<'_>) -> Option<ContentSignal> {
         );
     }
     (!signal.values.is_empty() || signal.extent.is_some()).then_some(signal)
-}
-
-pub fn yes_or_no(node: NodeReader<'_>) -> Option<bool> {
-    node.word(
-        &[
-            ("yes", true),
-            ("no", false),
-            ("true", true),
-            ("false", false),
-        ],
-        "yes or no",
-    )
-}
-
-/// The drafts write `y` and `n`.
-fn y_or_n(node: NodeReader<'_>) -> Option<bool> {
-    let words = [
-        ("yes", true),
-        ("no", false),
-        ("y", true),
-        ("n", false),
-        ("true", true),
-        ("false", false),
-    ];
-    node.word(&words, "yes or no")
 }
 
 /// Decodes `content_usage`: a list of rules, or a single one.
@@ -130,7 +105,7 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
     let mut values = Vec::new();
     for category in USAGE_CATEGORIES {
         if let Some((key, node)) = fields.field_with_key(category)
-            && let Some(allows) = y_or_n(node)
+            && let Some(allows) = node.boolean()
         {
             let value = category.to_owned();
             let span = key.span;
@@ -140,7 +115,7 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
     if let Some(node) = fields.field("other") {
         let entries = node.entries("a map of categories that the vocabulary does not have");
         for (key, node) in entries.into_iter().flatten() {
-            let allows = y_or_n(node);
+            let allows = node.boolean();
             if let Some(category) = key.located("the name of a category")
                 && check_category(&category, &values, fields.decoder)
                 && let Some(allows) = allows
@@ -236,7 +211,7 @@ pub fn tdm(node: NodeReader<'_>) -> Vec<TdmRule> {
             "this rule has no \"reservation\"",
             "write \"reservation: yes\" (reserved) or \"no\" (not reserved)",
         );
-        let reserved = fields.get("reservation", yes_or_no);
+        let reserved = fields.get("reservation", NodeReader::boolean);
         let policy = fields.get("policy", |node| {
             url(node, "the URL of a TDM policy", "tdm-policy.json")
         });
@@ -311,21 +286,13 @@ fn reject_empty_list(node: NodeReader<'_>) {
     }
 }
 
-/// Decodes a list of up to [`MAX_RULES`] maps, or a single map, with `read`. `wanted` describes the
-/// list and one map in messages.
+/// Decodes a list of maps, or a single map, with `read`. `wanted` describes the list and one map in
+/// messages.
 fn rule_list<T>(
     node: NodeReader<'_>,
     wanted: [&str; 2],
     read: impl FnMut(&mut MapFields<'_>) -> Option<T>,
 ) -> Vec<T> {
-    if matches!(&node.value, NodeValue::Sequence(items) if items.len() > MAX_RULES) {
-        node.error_with_help(
-            "bad-value",
-            format!("more than {MAX_RULES} rules"),
-            USE_WIDER,
-        );
-        return Vec::new();
-    }
     reject_empty_list(node);
     node.decode_maps(wanted, read)
 }
@@ -349,7 +316,7 @@ fn check_unique_paths<'a>(
                 "bad-value",
                 span,
                 format!("more than {MAX_PATHS} paths"),
-                USE_WIDER,
+                "use wider patterns",
             );
             return;
         }

@@ -167,19 +167,18 @@ impl Importer<'_> {
             return;
         };
         let value = self.file.text(&record.value);
-        if record.key == RobotsKey::CrawlDelay {
-            match format_crawl_delay(&value) {
-                Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {
-                }
-                Some(_) => self.add_note(number, ImportNote::SecondCrawlDelay(value.into_owned())),
-                None => self.add_note(number, ImportNote::CrawlDelayOutOfRange(value.into_owned())),
-            }
-            return;
-        }
         if record.key == RobotsKey::License {
             return;
         }
         let text = one_line(&self.file.text(&record.whole()));
+        if record.key == RobotsKey::CrawlDelay {
+            match format_crawl_delay(&value) {
+                Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {
+                }
+                _ => self.add_note(number, ImportNote::UnknownLine(text)),
+            }
+            return;
+        }
         let added = match record.key {
             RobotsKey::ContentSignal => draft.signals.add_signal(&value),
             RobotsKey::ContentUsage => draft.signals.add_usage(&value),

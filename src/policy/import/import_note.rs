@@ -34,15 +34,8 @@ pub enum ImportNote {
     /// A path of so many bytes was left out.
     #[error("a path of {0} bytes is left out: no URL is as long")]
     PathTooLong(usize),
-    /// A second Crawl-delay was left out.
-    #[error("\"Crawl-delay: {0}\" is left out: the token already has another one")]
-    SecondCrawlDelay(String),
-    /// A Crawl-delay that a policy cannot express was left out.
-    #[error(
-        "\"Crawl-delay: {0}\" is left out: a policy accepts more than nothing and at most a day"
-    )]
-    CrawlDelayOutOfRange(String),
-    /// An unknown line was left out.
+    /// A line was left out: an unknown one, a second Crawl-delay, or one that a policy cannot
+    /// express.
     #[error(
         "\"{0}\" is left out: a policy cannot express it, or the token already has another one"
     )]

@@ -21,9 +21,7 @@ const MIN_SIMILAR_NAME: usize = 6;
 /// In shorter names one other letter makes another name: Roverbot is not rogerbot.
 const MIN_OTHER_LETTER_NAME: usize = 9;
 /// The most tokens that the help for one name lists.
-const MAX_SUGGESTIONS: usize = 5;
-/// The purposes that people mostly mean when they name a product or an operator.
-const LIKELY_PURPOSES: [Purpose; 3] = [Purpose::Training, Purpose::Search, Purpose::Assistant];
+const MAX_SUGGESTIONS: usize = 3;
 /// Suffixes of tokens after the name of a product.
 const PRODUCT_SUFFIXES: [&str; 7] = [
     "bot",
@@ -217,29 +215,22 @@ fn crawlers_meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler>
 }
 
 /// The best crawler of each purpose: preferably one that its operator documents (many others are
-/// gone), then one that obeys robots.txt. If any has a likely purpose, only these are returned.
+/// gone), then one that obeys robots.txt. Only the first purposes count, which people mostly mean
+/// when they name a product or an operator.
 fn first_of_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
-    let first_of = |purposes: &[Purpose]| -> Vec<&'r Crawler> {
-        let firsts = purposes.iter().filter_map(|purpose| {
-            crawlers
-                .iter()
-                .filter(|crawler| crawler.purpose == *purpose)
-                .min_by_key(|crawler| {
-                    (
-                        !crawler.source.contains("[D]"),
-                        crawler.binds == RobotsObedience::Never,
-                    )
-                })
-                .copied()
-        });
-        firsts.take(MAX_SUGGESTIONS).collect()
-    };
-    let meant = first_of(&LIKELY_PURPOSES);
-    if meant.is_empty() {
-        first_of(&Purpose::ALL)
-    } else {
-        meant
-    }
+    let firsts = Purpose::ALL.into_iter().filter_map(|purpose| {
+        crawlers
+            .iter()
+            .filter(|crawler| crawler.purpose == purpose)
+            .min_by_key(|crawler| {
+                (
+                    !crawler.source.contains("[D]"),
+                    crawler.binds == RobotsObedience::Never,
+                )
+            })
+            .copied()
+    });
+    firsts.take(MAX_SUGGESTIONS).collect()
 }
 
 /// The letters and digits of a name, in lower case.

@@ -95,11 +95,12 @@ fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
         if groups.is_empty() {
             groups.extend(subject.group_for_token("*"));
         }
-        let rules: Vec<&SubjectRule> = groups.iter().flat_map(|group| &group.rules).collect();
+        let rules = groups.iter().flat_map(|group| &group.rules);
+        let rules: Vec<SubjectRule> = rules.cloned().collect();
         let Some(closed) = blanket_disallow(&rules) else {
             continue;
         };
-        let rule = rules[closed.rule];
+        let rule = &rules[closed.rule];
         if shown.contains(&rule.span) {
             continue;
         }
@@ -110,13 +111,9 @@ fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
             lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
             continue;
         }
-        let to_all = subject
-            .group_for_token("*")
-            .is_some_and(|star| star.closing_rule().is_some())
-            && subject
-                .groups
-                .iter()
-                .all(|group| group.closing_rule().is_some());
+        let mut groups = subject.groups.iter();
+        let to_all = subject.group_for_token("*").is_some()
+            && groups.all(|group| group.closing_rule().is_some());
         let to = if to_all {
             "all crawlers: search engines will drop it"
         } else {

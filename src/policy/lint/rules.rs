@@ -3,7 +3,7 @@
 
 use super::catalogue as lints;
 use super::subject::{LintSubject, SubjectGroup, SubjectRule};
-use crate::policy::regular_expression::{PATH_HELP, looks_like_regex};
+use crate::policy::regular_expression::{PATH_HELP, looks_like_regex, path_help};
 use crate::robots::PathPattern;
 use crate::yaml::{Diagnostics, SourceSpan, is_plain_word};
 use std::collections::HashMap;
@@ -152,22 +152,6 @@ pub fn holds_several_paths(pattern: &str) -> bool {
     parts.any(|(before, after)| {
         before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric())
     })
-}
-
-/// The help for a path that begins with neither `/` nor `*`.
-fn path_help(pattern: &str) -> String {
-    if pattern.starts_with('^') || looks_like_regex(pattern) {
-        return format!("robots.txt has no regular expressions: {PATH_HELP}");
-    }
-    match pattern.split_once("://") {
-        Some((_, url)) => {
-            format!(
-                "write \"{}\" in the robots.txt of that host",
-                url.find('/').map_or("/", |slash| &url[slash..])
-            )
-        }
-        None => format!("write \"/{pattern}\" or \"*{pattern}\""),
-    }
 }
 
 /// Reports rules without effect: the second of two equal ones, and a Disallow of a path that is

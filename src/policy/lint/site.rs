@@ -1,8 +1,7 @@
 //! Lints of a whole site and its policy, beyond the lines of robots.txt. Some of these lints are
 //! interlocks: they reject a policy if it could cost the site its place in search engines. The
-//! other lints check pauses, answers, names of crawlers and proof of identity. They also report the
-//! Allow rules of the origin's robots.txt that are left out when that file is merged with the
-//! policy.
+//! other lints check pauses, answers, names of crawlers and proof of identity. They also report
+//! rules of the origin's robots.txt that are left out when that file is merged with the policy.
 
 use super::agents;
 use super::catalogue as lints;
@@ -13,7 +12,7 @@ use crate::policy::model::{
     Acknowledgement, EnforcementMode, Environment, PauseSchedule, UnverifiedTreatment,
 };
 use crate::policy::planned_pause::LONG_PAUSE;
-use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
+use crate::policy::site::{DroppedRule, RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{BlanketDisallow, PathPattern, Rule, TargetScratch, blanket_disallow};
 use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
 use std::time::Duration;
@@ -28,23 +27,28 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_unverified_refused(site, diagnostics);
     lint_markers(site, diagnostics);
     lint_unmatched_tokens(site, registry, diagnostics);
-    lint_dropped_allows(site, diagnostics);
+    lint_dropped_rules(site, diagnostics);
     lint_wide_networks(site, diagnostics);
 }
 
-/// Reports each Allow of the origin that is left out, at the rule of the policy that it could
-/// defeat.
-fn lint_dropped_allows(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports each rule of the origin that is left out, at the rule of the policy that is the reason.
+fn lint_dropped_rules(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
-    for dropped in &site.dropped_allows {
-        let allow = dropped.allow.as_str();
-        let line = dropped.line;
-        let message =
-            format!("\"Allow: {allow}\", line {line} of the origin's robots.txt, is left out");
-        let finding = lints::ORIGIN_ALLOW_LEFT_OUT.finding(dropped.disallow, message);
+    for DroppedRule { rule, line, by } in &site.dropped_rules {
+        let message = format!("\"{rule}\", line {line} of the origin's robots.txt, is left out");
+        if !rule.allow {
+            let finding = lints::ORIGIN_DISALLOW_LEFT_OUT.finding(*by, message);
+            found.push(
+                finding
+                    .label("this rule overrides it")
+                    .help("if the site is to stay closed, remove this rule"),
+            );
+            continue;
+        }
+        let finding = lints::ORIGIN_ALLOW_LEFT_OUT.finding(*by, message);
         found.push(finding.label("it could override this rule").help(format!(
             "if this is to stay open, write it in the policy: \"allow: ['{}']\"",
-            allow.replace('\'', "''")
+            rule.pattern.as_str().replace('\'', "''")
         )));
     }
     super::add_limited(found, diagnostics);

@@ -29,12 +29,6 @@ pub struct SubjectGroup {
 /// A rule with its place.
 pub type SubjectRule = Located<Rule>;
 
-impl AsRef<Rule> for SubjectRule {
-    fn as_ref(&self) -> &Rule {
-        &self.value
-    }
-}
-
 impl LintSubject {
     /// The parts of a site's robots.txt that are written in the policy. Parts that come from the
     /// origin, a purpose or staging have no place in the policy, and are left out.

@@ -1,6 +1,6 @@
 //! Lints of X-Robots-Tag directives in the policy section `indexing`. They report directives that
-//! no crawler documents, dates that have passed, crawlers that do not read the header, and unknown
-//! names of crawlers.
+//! no crawler documents or that a search engine ignores, dates that have passed, crawlers that do not
+//! read the header, and unknown names of crawlers.
 
 use super::{agents, catalogue as lints};
 use crate::crawlers::Registry;
@@ -81,6 +81,7 @@ fn lint_scope(
         });
         lint_directive(
             directive,
+            scope,
             text.map_or(rule.span, |text| text.span),
             now,
             diagnostics,
@@ -109,9 +110,11 @@ fn lint_scope(
     }
 }
 
-/// Reports a directive that no search engine documents, and an `unavailable_after` that has passed.
+/// Reports a directive that no search engine documents or that the crawlers of `scope` ignore, and
+/// an `unavailable_after` that has passed.
 fn lint_directive(
     directive: &Directive,
+    scope: &TagScope,
     place: SourceSpan,
     now: Timestamp,
     diagnostics: &mut Diagnostics,
@@ -130,6 +133,32 @@ fn lint_directive(
                 format!("{moment} has passed: search engines drop these pages"),
                 "write noindex, which all search engines know, or a later date",
             ),
-        _ => {}
+        _ => {
+            if let Some(reason) = ignored_reason(directive, scope) {
+                let text = format!("\"{}\" is ignored: {reason}", directive.name());
+                lints::DIRECTIVE_IGNORED.report(diagnostics, place, text, "remove it");
+            }
+        }
+    }
+}
+
+/// Why the crawlers of `scope` ignore a directive. `None` if one of them may use it.
+fn ignored_reason(directive: &Directive, scope: &TagScope) -> Option<&'static str> {
+    let bot: &str = match scope {
+        TagScope::All => "*",
+        TagScope::Bot(name) => name,
+    };
+    match (directive, bot) {
+        (Directive::Flag(Flag::NoOdp | Flag::NoYdir), _) => {
+            Some("the directory that it is about is closed")
+        }
+        (Directive::Flag(Flag::NoSitelinksSearchbox), _) => {
+            Some("Google shows no search box among results any more")
+        }
+        (Directive::Flag(Flag::NoArchive | Flag::NoCache), "googlebot") => {
+            Some("Google does not use it any more")
+        }
+        (Directive::UnavailableAfter(_), "bingbot") => Some("Bing does not document it"),
+        _ => None,
     }
 }

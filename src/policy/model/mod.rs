@@ -203,6 +203,8 @@ pub struct RobotsPolicy {
     pub sitemaps: Vec<Located<String>>,
     /// Keys that crawlgate does not know: the origin's lines with them are published all the same.
     pub origin_keys: Vec<Located<String>>,
+    /// The site's own text for the top of robots.txt.
+    pub comment: Option<String>,
     /// Cache-Control of robots.txt, at most 24 hours.
     pub max_age: Located<Duration>,
     /// The site's statements about the use of its content.

@@ -33,7 +33,7 @@ pub use hosts::{HostIndex, split_host_port};
 pub use html::RobotsMetaPaths;
 pub use networks::CrawlerNetworks;
 pub use pages::{PageTemplate, PageTemplatePart, SiteAnswerPages};
-pub use robots_txt::{DroppedAllow, PreviousRobotsTxt, RobotsTxt, RuleSource};
+pub use robots_txt::{DroppedRule, PreviousRobotsTxt, RobotsTxt, RuleSource};
 pub use signals::{CompiledSignals, License, PathSignals, SignalField, TdmRepFile};
 pub use snapshot::Snapshot;
 pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagRules, combine_with_origin};
@@ -53,7 +53,7 @@ pub struct Site {
     /// The origin's robots.txt that it was compiled with.
     pub origin: Option<Arc<OriginRobotsTxt>>,
     /// Rules of the origin's robots.txt that the merge left out.
-    pub dropped_allows: Vec<DroppedAllow>,
+    pub dropped_rules: Vec<DroppedRule>,
     /// Lines of the origin's robots.txt that were left out because they name a host that crawlers
     /// cannot reach.
     pub unpublished_lines: Vec<usize>,

@@ -10,18 +10,6 @@ use std::net::IpAddr;
 pub struct CrawlerNetworks(pub Vec<(Claim, Vec<IpNet>)>);
 
 impl CrawlerNetworks {
-    /// Whether the policy lists none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Each crawler with its networks.
-    pub fn iter(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
-        self.0
-            .iter()
-            .map(|(claim, networks)| (*claim, networks.as_slice()))
-    }
-
     /// Whether an address is in the networks of a crawler; `None` where the policy lists no network
     /// of that family (IPv4 or IPv6) for it.
     pub fn contains_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {

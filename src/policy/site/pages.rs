@@ -3,17 +3,16 @@
 //! points where the status, the reason and the request id are inserted.
 
 use crate::policy::model::{AnswerPages, IncludedFile};
-use std::sync::Arc;
 
 /// The pages of a site.
 #[derive(Debug, Default)]
 pub struct SiteAnswerPages {
     /// During a pause.
-    pub pause: Option<Arc<PageTemplate>>,
+    pub pause: Option<PageTemplate>,
     /// Where the origin does not answer.
-    pub failure: Option<Arc<PageTemplate>>,
+    pub failure: Option<PageTemplate>,
     /// For a blocked crawler.
-    pub refusal: Option<Arc<PageTemplate>>,
+    pub refusal: Option<PageTemplate>,
 }
 
 /// One page.
@@ -36,10 +35,10 @@ pub enum PageTemplatePart {
     RequestId,
 }
 
-fn parse_page(page: &Option<IncludedFile>) -> Option<Arc<PageTemplate>> {
+fn parse_page(page: &Option<IncludedFile>) -> Option<PageTemplate> {
     let bytes = page.as_ref()?.bytes.as_deref()?;
     let text = String::from_utf8_lossy(bytes);
-    Some(Arc::new(PageTemplate::parse(&text)))
+    Some(PageTemplate::parse(&text))
 }
 
 impl SiteAnswerPages {

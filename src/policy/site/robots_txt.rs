@@ -1,11 +1,11 @@
 //! [`RobotsTxt`]: the robots.txt that a site serves, with its ETag and Cache-Control. Its rules
 //! come from the policy, or from the policy merged with the origin's own robots.txt. [`RuleSource`]
-//! says whether a rule comes from the policy or from the origin. [`DroppedAllow`] is an Allow line
-//! of the origin that was left out, because it would open URLs that the policy disallows.
+//! says whether a rule comes from the policy or from the origin. [`DroppedRule`] is a rule of
+//! the origin that was left out, because a rule of the policy contradicts it.
 //! [`PreviousRobotsTxt`] is what the site served before crawlgate.
 
 use super::RobotsVersionId;
-use crate::robots::PathPattern;
+use crate::robots::Rule;
 use crate::time::Timestamp;
 use crate::yaml::SourceSpan;
 use std::sync::Arc;
@@ -76,14 +76,14 @@ impl RuleSource {
     }
 }
 
-/// An Allow of the origin that the merge leaves out, because it could defeat a Disallow of the
-/// policy.
+/// A rule of the origin that the merge leaves out: an Allow that could defeat a Disallow of the
+/// policy, or a Disallow of the whole site that an Allow of the policy defeats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DroppedAllow {
-    /// Its pattern.
-    pub allow: PathPattern,
+pub struct DroppedRule {
+    /// The rule.
+    pub rule: Rule,
     /// Its line in the origin's file.
     pub line: usize,
-    /// The Disallow, in the policy.
-    pub disallow: SourceSpan,
+    /// The rule of the policy.
+    pub by: SourceSpan,
 }

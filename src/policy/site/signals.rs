@@ -143,6 +143,13 @@ impl CompiledSignals {
         .flatten()
     }
 
+    /// [`fields`](Self::fields) as `name: value`.
+    pub fn lines(&self, selected: PathSignals) -> Vec<String> {
+        self.fields(selected)
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect()
+    }
+
     /// The header fields with their values by path, for servers that know only paths. Content-Usage
     /// has the longest paths first; the other fields keep the order of the policy.
     pub fn fields_by_path(&self) -> Vec<SignalField<'_>> {

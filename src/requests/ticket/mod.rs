@@ -244,6 +244,11 @@ impl Ticket {
         self.0.record.response.origin_elapsed = elapsed;
     }
 
+    /// Sets the address of the server of the origin that gets the request.
+    pub fn set_server(&mut self, address: Option<Arc<str>>) {
+        self.0.record.response.server = address;
+    }
+
     /// Counts in the metrics of the site how the rewriting of a page ended. `end` is the label.
     pub fn count_page_rewrite(&self, end: &'static str) {
         if let Some((_, entry)) = self.judged() {
@@ -285,6 +290,7 @@ impl TicketInner {
             elapsed: recorder.elapsed(self.record.request.arrival.started),
             is_copy: self.has_sent_copy(sent),
             error: self.error(sent),
+            server: self.record.response.server.take(),
             ..self.record.response
         };
         self.record.response = response;

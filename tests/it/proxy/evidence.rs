@@ -136,7 +136,9 @@ fn case_verifies_with_and_without_crawlgate() {
     observe(&mut gate);
     let own_copy = format!("User-Agent: {GPTBOT}\r\nIf-None-Match: \"0123456789abcdef\"\r\n");
     assert_eq!(gate.get(HOST, "/robots.txt", &own_copy).status, 200);
-    assert_eq!((visit(&gate, "/cart/1?a=b"), visit(&gate, "/")), (403, 200));
+    let licensed = format!("User-Agent: {GPTBOT}\r\nAuthorization: License secret\r\n");
+    assert_eq!(gate.get(HOST, "/cart/1?a=b", &licensed).status, 403);
+    assert_eq!(visit(&gate, "/"), 200);
     wait_for_entries(&gate, 2);
 
     let findings = case(&gate, "case.tar");
@@ -161,6 +163,8 @@ fn case_verifies_with_and_without_crawlgate() {
             .all(|value| said.contains(value)),
         "{said}"
     );
+    let entries = read(&directory.path().join("chains/crawler.jsonl"));
+    assert!(entries.contains("\"license_token\":true") && !entries.contains("secret"));
     let page = read(&directory.path().join("report.html"));
     assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
     // The log did not exist at the time of `--from`.
@@ -260,6 +264,8 @@ fn case_with_list(detail: &str, client: &str) -> tempfile::TempDir {
     let said = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     let checked = "198.51.100.7 is in 198.51.100.0/24";
     assert_eq!(said.contains(checked), detail == "full", "{said}");
+    let supplied = said.contains("from a file that the site supplied");
+    assert_eq!(supplied, detail == "full", "{said}");
     let unchecked = "list: not checked, because";
     assert_eq!(said.contains(unchecked), detail != "full", "{said}");
     let kept = fs::read_dir(directory.path().join("lists"))

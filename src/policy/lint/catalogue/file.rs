@@ -14,9 +14,9 @@ lints! {
     /// Disallow: /
     /// ```
     ///
-    /// An `Allow` of files for machines does not open a site: `/robots.txt`, `/ads.txt`,
-    /// `/favicon.ico`, `/.well-known/`, `/sitemap.xml`. In a policy this is an error
-    /// ([site-disallowed](#site-disallowed)).
+    /// An `Allow` of one file that is no page does not open a site: `/robots.txt`, `/sitemap.xml`,
+    /// `/logo.png`, `/assets/site.css`, `/wp-admin/admin-ajax.php`, all below `/.well-known/`. In a
+    /// policy this is an error ([site-disallowed](#site-disallowed)).
     SITE_CLOSED: Warning "site-closed";
     /// A search engine may fetch only a part of the site. Googlebot or Bingbot may not fetch the
     /// front page, or may fetch only what an `Allow` opens below `Disallow: /`. Or Bingbot may
@@ -39,8 +39,7 @@ lints! {
     /// # nothing yet
     /// ```
     EMPTY_FILE: Warning "empty-file";
-    /// All crawlers of a group ignore Crawl-delay, as their operators document. Google is one of
-    /// them.
+    /// All crawlers of a group ignore Crawl-delay, as their operators (such as Google) document.
     ///
     /// Fix: remove it. To slow these crawlers down, answer 429 or 503 with Retry-After.
     ///
@@ -77,7 +76,7 @@ lints! {
     /// ```
     ///
     /// Many lists of crawlers contain comments. So if only a comment is between two names,
-    /// crawlgate reports it only if one of them is a search engine or `*`, and the other is not.
+    /// crawlgate reports it only if exactly one of them is a search engine or `*`.
     GLUED_GROUP: Warning "glued-group";
     /// A rule precedes the first User-agent line. It belongs to no group and applies to no crawler
     /// (RFC 9309 section 2.2.2).
@@ -123,7 +122,7 @@ lints! {
     /// until 2019), `Noarchive`, which no crawler documents there, and `Host` (Yandex, until 2018).
     ///
     /// Fix: send the directive as a tag, such as `X-Robots-Tag: noindex`, and let crawlers fetch
-    /// the page. Instead of `Host`, redirect to the main host (a note).
+    /// the page. `Host` is only a note: redirect to the main host instead.
     ///
     /// ```text
     /// User-agent: *

@@ -16,10 +16,10 @@ lints! {
     /// robots: { groups: [{ agents: "*", disallow: / }] }
     /// ```
     ///
-    /// Files for machines do not count as pages ([site-closed](#site-closed)). If the rule comes
+    /// Single files that are no pages do not count ([site-closed](#site-closed)). If the rule comes
     /// from the origin's own robots.txt, crawlgate does not publish that file, and the finding
     /// names its line. Google's library cuts a name at the first character other than a letter, `-`
-    /// and `_`, so a group for `Googlebot2` or `Googlebot.` is Googlebot's.
+    /// and `_`, so a group for `Googlebot2` or `Googlebot.` counts as one for Googlebot.
     SITE_DISALLOWED: Error "site-disallowed";
     /// A production site says noindex for its front page. Search engines drop the page on their
     /// next visit.
@@ -93,10 +93,11 @@ lints! {
     ///
     /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
     /// that matches some of its URLs. It does not report `/shop/` if an Allow opens `/shop/help/`,
-    /// nor `/old` if only `/old$` is disallowed. A rule without `paths` counts as a rule for all
-    /// URLs, whatever its `path_regex` is, unless its `types` have `application/pdf`. For a noindex
-    /// for all crawlers, crawlgate looks at the group `*`, and at groups for Googlebot and bingbot
-    /// that do not close the whole site. It does not look at all rules of a very large policy.
+    /// nor `/old` if only `/old$` is disallowed. A rule without `paths` stands for all URLs,
+    /// whatever its `path_regex` is. With `application/pdf` in `types`, it also stands for
+    /// `/*.pdf$`. For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
+    /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of
+    /// a very large policy.
     ///
     /// crawlgate does not compare the entries of `retire` with each other. Of two entries for one
     /// path, the earlier time counts for each step. An entry for a folder around the path disallows
@@ -104,8 +105,8 @@ lints! {
     /// rule decides. Search engines revisit a page within weeks, so `disallow_after` needs 14 days
     /// or more.
     NOINDEX_UNSEEN: Warning "noindex-unseen";
-    /// A staging policy is for what looks like the real site: the host is a domain of its own or
-    /// its `www`, and all pages say noindex.
+    /// A staging policy is for what looks like the real site: a domain of its own, or its `www`.
+    /// All pages get noindex.
     ///
     /// Fix: write `environment: production`, or give the test site a name such as
     /// `staging.shop.example`.
@@ -230,6 +231,12 @@ lints! {
     /// The first three are listed, the rest is counted. In very large files crawlgate also leaves
     /// out an Allow that it did not compare.
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out";
+    /// The origin's robots.txt disallows the whole site, and an Allow of the policy opens it again. A
+    /// preset may have such an Allow for `*`.
+    ///
+    /// Fix: if the site is to stay closed, remove the Allow. Otherwise remove the Disallow from the
+    /// origin's file.
+    ORIGIN_DISALLOW_LEFT_OUT: Warning "origin-disallow-left-out";
     /// The origin's robots.txt has lines with a key that crawlgate does not know. An origin may
     /// answer `/robots.txt` with something else, so crawlgate publishes only rules, sitemaps and
     /// lines with known keys. A comment in the merged file counts the lines that are left out.
@@ -241,9 +248,9 @@ lints! {
     /// origin's file, or Google loses the rule.
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out";
     // Of signals.
-    /// Two signals say the opposite. `content_signal` and `content_usage` contradict each other for
-    /// the whole site, or `tdm` contradicts one of them about training, which is mining (EU AI Act,
-    /// recital 105). Readers of one do not read the other.
+    /// Two signals contradict each other: `content_signal` and `content_usage` for the whole site or
+    /// for one group, or `tdm` and one of them about training, which is mining (EU AI Act, recital
+    /// 105). Programs that read one do not read the other.
     ///
     /// Fix: write the same in both.
     ///
@@ -252,7 +259,7 @@ lints! {
     /// robots: { content_signal: { ai-train: no }, content_usage: { train-ai: yes } }
     /// ```
     SIGNALS_DISAGREE: Warning "signals-disagree";
-    /// Readers ignore a part of a signal. Content-Signal has `yes` or `no` after `=`
+    /// Programs that read a signal ignore a part of it. Content-Signal has `yes` or `no` after `=`
     /// (`ai-train=no`), Content-Usage has `y` or `n` (`train-ai=n`).
     ///
     /// Fix: correct the part. Content-Signal has the categories `ai-train`, `ai-input` and
@@ -264,16 +271,16 @@ lints! {
     /// Disallow: /cart/
     /// ```
     ///
-    /// Readers ignore unknown categories, too. A key of Content-Usage with a capital letter spoils
-    /// its whole line (RFC 9651 section 4.2).
+    /// Unknown categories are ignored, too. A key of Content-Usage with a capital letter spoils its
+    /// whole line (RFC 9651 section 4.2).
     UNREADABLE_SIGNAL: Warning "unreadable-signal";
     /// The policy asks crawlers for a licence, but neither the policy nor the origin's robots.txt
     /// names one. So crawlgate asks no crawler, whatever `unlicensed` says.
     ///
     /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
     ///
-    /// If neither the group of a crawler nor the site names a licence, that crawler is not asked. The
-    /// same holds for a purpose that the policy disallows: its crawlers are blocked and not asked.
+    /// A crawler is not asked if neither its group nor the site names a licence. Crawlers of a
+    /// purpose that the policy disallows are blocked, not asked.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.
@@ -287,7 +294,7 @@ lints! {
     /// enforcement: { mode: enforce, unlicensed: 401 }
     /// ```
     LICENSE_FOR_SEARCH: Warning "license-for-search";
-    /// The URL of a licence begins with `http:`. An attacker could replace the terms on their way.
+    /// The URL of a licence begins with `http:`. An attacker could replace the terms in transit.
     /// RSL 1.0 (section 8) tells clients to reject such a licence.
     ///
     /// Fix: write `https://`.
@@ -315,6 +322,19 @@ lints! {
     ///
     /// A word that is nearly a known directive is an error.
     CUSTOM_DIRECTIVE: Warning "custom-directive";
+    /// A search engine ignores this directive. Google does not use `noarchive`, `nocache` and
+    /// `nositelinkssearchbox` any more, and Bing does not document `unavailable_after`. `noodp` and
+    /// `noydir` are about directories that are closed.
+    ///
+    /// Fix: remove the directive.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// indexing: [{ paths: /news/, tags: { googlebot: noarchive } }]
+    /// ```
+    ///
+    /// `noarchive` and `nocache` for all crawlers are no finding, because Bing uses them.
+    DIRECTIVE_IGNORED: Note "directive-ignored";
     /// A rule has directives for a crawler that does not look for them in the header. Apple
     /// documents only meta tags. OpenAI, Anthropic and Common Crawl document only robots.txt.
     ///

@@ -18,7 +18,7 @@ lints! {
     ///
     /// In `crawlers` a token alone does not match a browser: write `user_agent`. Some agents sign
     /// their requests and send the user agent of a browser, for example ChatGPT agent. crawlgate
-    /// takes these requests for a visitor's, so the agent obeys a rule only if it reads robots.txt.
+    /// takes such an agent for a visitor. It obeys a rule only if it reads robots.txt itself.
     TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request";
     /// A User-agent line has a word for bots in general: `bot`, `robot`, `crawler`, `spider` or
     /// `scraper`. No crawler looks for it, and no request matches it.
@@ -68,7 +68,7 @@ lints! {
     /// Disallow: /
     /// ```
     ///
-    /// In a robots.txt that is only checked this is a note, unless the line names nothing.
+    /// In a robots.txt without a policy this is a note, unless the line names nothing.
     SHORT_TOKEN: Warning "short-token";
     /// Some crawlers may enter a closed site, because they do not obey `*`. Operators of
     /// advertising crawlers (AdsBot-Google, Mediapartners-Google) document that.
@@ -92,7 +92,8 @@ lints! {
     /// ```
     DUPLICATE_RULE: Note "duplicate-rule";
     /// A Disallow has no effect, because the same path is allowed. Of rules of the same length
-    /// Allow wins (RFC 9309 section 2.2.2).
+    /// Allow wins (RFC 9309 section 2.2.2). Or a rule of `tdm`, or a licence with `paths`, never
+    /// counts: an earlier one covers its paths, and the first match counts.
     ///
     /// Fix: remove the one that is not meant.
     ///
@@ -209,8 +210,8 @@ lints! {
     ///
     /// crawlgate looks at the group of Googlebot, or else `*`. It knows folders such as `/js/`,
     /// `/assets/`, `/wp-content/uploads/`, `/_next/static/`, `/_nuxt/` and `/pub/static/`, and
-    /// endings such as `/*.css$`, in upper and lower case. It does not report single files and
-    /// folders of a section.
+    /// endings such as `/*.css$`, in upper and lower case. It does not report single files, nor
+    /// such folders inside others (`/blog/js/`).
     RESOURCES_CLOSED: Warning "resources-closed";
     // Of sitemaps.
     /// A sitemap is not an absolute URL, so crawlers do not know its host.
@@ -234,8 +235,7 @@ lints! {
     /// ```
     SITEMAP_DISALLOWED: Warning "sitemap-disallowed";
     /// A sitemap is on a host that is not one of the site's. Often the line is a copy from another
-    /// site. Search engines use only the pages of hosts whose robots.txt names the sitemap
-    /// (sitemaps.org). So a sitemap elsewhere, at a CDN, may list the pages of this site.
+    /// site. A sitemap at a CDN works, because this host's robots.txt names it (sitemaps.org).
     ///
     /// Fix: serve the sitemap from this host if you can.
     ///

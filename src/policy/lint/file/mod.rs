@@ -10,7 +10,7 @@ use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::printable::join;
 use crate::robots::{
-    Dialect, DialectRules, FileFormat, KeyValue, LineEnd, MAX_ROBOTS_BYTES, RobotsFile, RobotsKey,
+    Dialect, DialectRules, FileFormat, KeyValue, MAX_ROBOTS_BYTES, RobotsFile, RobotsKey,
     RobotsLine, differs_for_google,
 };
 use crate::yaml::{Diagnostics, Located, SourceFile, SourceSpan, saturating_u32};
@@ -84,8 +84,12 @@ pub fn lint_file(
 /// carriage return, which ends a line for crawlers, becomes a line feed.
 fn printable_text(file: &RobotsFile) -> String {
     let mut bytes = file.bytes().to_vec();
-    for line in file.lines().iter().filter(|line| line.end == LineEnd::Cr) {
-        bytes[line.text.end] = b'\n';
+    for line in file.lines() {
+        if let [end @ b'\r', next, ..] = &mut bytes[line.text.end..]
+            && *next != b'\n'
+        {
+            *end = b'\n';
+        }
     }
     bytes
         .utf8_chunks()
@@ -224,11 +228,7 @@ fn lint_crawl_delays(
 }
 
 fn ignores_crawl_delay(token: &str, registry: &Registry) -> bool {
-    let mut crawlers = registry.crawlers().iter();
-    let crawler = crawlers.find(|crawler| {
-        let own = crawler.tokens.first();
-        own.is_some_and(|own| own.eq_ignore_ascii_case(token))
-    });
+    let crawler = registry.find_crawler(token);
     crawler.is_some_and(|crawler| crawler.crawl_delay == Some(false))
 }
 

@@ -7,11 +7,13 @@
 
 use crate::indexing::{RobotsTags, parse_lines_complete};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
-use crate::robots::{self, LITERAL_STAR, PathPattern, RequestTarget, RuleSet, without_query};
+use crate::robots::{
+    self, LITERAL_STAR, PathPattern, RequestTarget, RuleSet, parse_escape, without_query,
+};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 mod media;
 use media::ResponseMedia;
@@ -300,15 +302,12 @@ impl TagRules {
     /// The lines of several rules together.
     fn combined_lines(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
         // The map of a poisoned lock is whole: insertion is the only change.
-        let cached = self
-            .combinations
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .get(&rules)
-            .cloned();
-        if let Some(lines) = cached {
-            return lines;
+        let cached = self.combinations.read();
+        let cached = cached.unwrap_or_else(PoisonError::into_inner);
+        if let Some(lines) = cached.get(&rules) {
+            return lines.clone();
         }
+        drop(cached);
         let mut tags = RobotsTags::default();
         let mut origin_tags = None;
         for rule in &rules {
@@ -317,10 +316,8 @@ impl TagRules {
             origin_tags = origin_tags.max(lines.origin_tags);
         }
         let lines = TagLines::new(tags, origin_tags);
-        let mut combinations = self
-            .combinations
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let combinations = self.combinations.write();
+        let mut combinations = combinations.unwrap_or_else(PoisonError::into_inner);
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());
         }
@@ -334,13 +331,9 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
     let mut rest = without_query(target);
     while let Some((first, after)) = rest.split_first() {
-        if *first == b'%'
-            && let [high, low, ..] = after
-            && let Some(high) = char::from(*high).to_digit(16)
-            && let Some(low) = char::from(*low).to_digit(16)
-        {
-            path.push((high * 16 + low) as u8);
-            rest = &after[2..];
+        if let Some(escaped) = parse_escape(rest) {
+            path.push(escaped);
+            rest = &rest[3..];
         } else {
             path.push(if *first == LITERAL_STAR { b'*' } else { *first });
             rest = after;

@@ -675,6 +675,14 @@ fn crawlers_are_listed_found_and_identified() {
             .as_array()
             .is_some_and(|all| all.iter().all(|crawler| crawler["purpose"] == "training"))
     );
+    let table = crawlgate(&["crawlers", "--purpose", "training"]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    let is_marked = |id: &str| {
+        let mut lines = table.lines();
+        let line = lines.find(|line| line.starts_with(id));
+        line.expect("a training crawler").contains("retired")
+    };
+    assert!(is_marked("facebookbot") && is_marked("anthropic-ai") && !is_marked("gptbot"));
 
     let known = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
     let identified = json(&crawlgate(&["crawlers", "--json", "--identify", known]));
@@ -809,6 +817,7 @@ const GOOGLE_AND_STAR: &str = "User-agent: Googlebot\nDisallow: /images/\n\nUser
 const ASKED: &[(&str, bool, &str, &str, bool)] = &[
     ("Googlebot-Image", false, "named", "Googlebot", false),
     ("Applebot", false, "named", "Googlebot", false),
+    ("Google-InspectionTool", false, "named", "Googlebot", false),
     ("Googlebot-Image", true, "star", "-", false),
     ("AdsBot-Google", false, "named", "AdsBot-Google", true),
     ("AdsBot-Google-Mobile", false, "not_bound", "-", true),
@@ -927,6 +936,49 @@ fn check_of_directory_names_robots_txt_in_it() {
     assert_eq!(output.status.code(), Some(3));
     let message = text(&output.stderr);
     assert!(message.contains("to check the robots.txt"), "{message}");
+}
+
+#[test]
+fn tester_reads_urls_from_a_list_or_a_sitemap() {
+    let sitemap = "<urlset><url><loc>https://x.example/private?a=1&amp;b=2</loc></url></urlset>";
+    let files = directory(&[
+        ("robots.txt", ROBOTS_TXT),
+        (
+            "urls",
+            "# paths\n/abc\n\nhttps://x.example/private # a note\n",
+        ),
+        ("sitemap.xml", sitemap),
+        ("wrong", "/abc\nprivate\n"),
+    ]);
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let ask = |list: &str, more: &[&str]| {
+        let (file, list) = (path("robots.txt"), path(list));
+        let flags = [
+            "tester", &file, "--agent", "GPTBot", "--json", "--urls", &list,
+        ];
+        crawlgate(&[&flags[..], more].concat())
+    };
+    let urls = |output: &Output| {
+        let answers = json(output);
+        let answers = answers.as_array().expect("a list").iter();
+        let urls: Vec<String> = answers
+            .map(|answer| answer["url"].as_str().expect("a text").to_owned())
+            .collect();
+        urls
+    };
+    let output = ask("urls", &["/first"]);
+    assert_eq!(output.status.code(), Some(1), "a URL is denied");
+    assert_eq!(
+        urls(&output),
+        ["/first", "/abc", "https://x.example/private"]
+    );
+    let output = ask("sitemap.xml", &[]);
+    assert_eq!(urls(&output), ["https://x.example/private?a=1&b=2"]);
+    let output = ask("wrong", &[]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("wrong:2"));
+    let output = crawlgate(&["tester", "-", "--agent", "GPTBot", "--urls", "-"]);
+    assert_eq!(output.status.code(), Some(2), "there is one standard input");
 }
 
 #[test]

@@ -128,6 +128,9 @@ fn broken_settings_file_is_a_finding_and_unread_keys_are_none() {
     assert_eq!(exit_code(&gate, "status --alive", "broken.yaml"), Some(1));
     assert_eq!(exit_code(&gate, "status --alive", "missing.yaml"), Some(3));
     let broken = gate.path("broken.yaml").display().to_string();
+    let reload = run(&["reload", "--config", &broken]);
+    let message = String::from_utf8_lossy(&reload.stderr);
+    assert!(message.contains("by --control "), "{message}");
     let upgrade = run(&["upgrade", "--config", &broken]);
     let message = String::from_utf8_lossy(&upgrade.stderr);
     assert_eq!(upgrade.status.code(), Some(1), "{message}");

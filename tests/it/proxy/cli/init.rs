@@ -220,6 +220,8 @@ fn preset_adds_to_the_rules_of_the_origin() {
     ];
     let begun = Begun::new(origin.address, &arguments);
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
+    let printed = String::from_utf8_lossy(&begun.output.stdout);
+    assert!(printed.contains("bingbot: nocache"), "{printed}");
     let running = Running::start(&begun);
     eventually("the rules of the origin", || {
         let mut connection = Connection::open(running.address);
@@ -298,6 +300,16 @@ fn second_site_leaves_the_first_one_alone() {
     assert!(check.status.success(), "{origins}: {check:?}");
     let again = init(begun.directory.path(), &arguments);
     assert_eq!(again.status.code(), Some(2), "{again:?}");
+    // The settings have the lines by now.
+    for name in ["blog.example.yaml", "before-blog.example.txt"] {
+        fs::remove_file(begun.path("policies").join(name)).expect("removed");
+    }
+    let third = init(begun.directory.path(), &arguments);
+    let text = String::from_utf8_lossy(&third.stdout).into_owned();
+    assert!(
+        text.contains("names blog.example in \"origins\"") && !text.contains("Next, add"),
+        "{third:?}"
+    );
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn known() -> Vec<(Vec<u8>, Judgement)> {
             "Disallow: /\nAllow: /robots.txt\nAllow: /.well-known/",
             Closed,
         ),
+        ("Disallow: /\nAllow: /wp-admin/admin-ajax.php", Closed),
         ("Disallow: /$", PartlyClosed),
         ("Disallow: *\nAllow: /a", PartlyClosed),
         ("Disallow: /\nAllow: /blog/", PartlyClosed),

@@ -522,6 +522,11 @@ fn observe_asks_for_no_licence_and_counts() {
     eventually("and the other passed", || {
         metric(&gate, passed).filter(|count| *count == 1.0)
     });
+    eventually("the crawler's page has it", || {
+        let page = gate.admin_page("/crawler?id=gptbot");
+        page.contains("<td data-label=\"Without a licence\">1</td>")
+            .then_some(())
+    });
     let gate = news(&origin, "off");
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
     let passed =

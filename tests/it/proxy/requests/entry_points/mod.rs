@@ -13,10 +13,15 @@ use table::{Row, TARGETS, redirected, rows, visit};
 use world::{EntryPoint, World};
 
 /// The fields of a line of the access log that differ, with the reason.
-const BY_NATURE: [(&str, &str); 5] = [
+const BY_NATURE: [(&str, &str); 7] = [
     ("request_id", "each request has its own"),
     ("time", "each entry point is asked in its turn"),
     ("milliseconds", "each entry point takes its own time"),
+    (
+        "origin_milliseconds",
+        "each attempt takes its own time, and the layer has no origin",
+    ),
+    ("server", "the layer has no origin"),
     ("http", "it is the version of the entry point"),
     (
         "tls",

@@ -189,8 +189,9 @@ fn busy() -> ((Origin, TempDir), Gate) {
     for target in ["/", "/", "/cart/", "/cart/2", "/cart/3"] {
         ask(&gate, "site.test", target, BINGBOT);
     }
+    let licensed = format!("{GPTBOT}\r\nAuthorization: License token");
     for (host, target, agent) in [
-        ("site.test", "/cart/", GPTBOT),
+        ("site.test", "/cart/", licensed.as_str()),
         (
             "site.test",
             "/cart/",
