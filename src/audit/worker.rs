@@ -297,11 +297,10 @@ impl<'a> AuditWorker<'a> {
             identity: Identity::Verified,
             now: record.time,
         };
-        let history = PublicationHistory::empty();
         let claimant = SiteClaim {
             site: found.index,
             entry: found.entry,
-            history,
+            history: PublicationHistory::empty(),
             claim,
         };
         let cache_time = documented_cache_time(claim, self.registry);

@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result {
 fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
     let name = printable_path(path);
     let snapshot = if super::check::is_robots_txt(path) {
-        tester::check_no_link_out(path)?;
+        policies::check_no_link_out(path)?;
         let file = DatedRobotsTxt {
             name: name.clone(),
             ..tester::read_rules(&path.to_string_lossy(), "compare")?

@@ -3,7 +3,6 @@
 
 use super::{
     Result, control, findings_failure_unless, now, origin_copy, policies, print_json, print_result,
-    tester,
 };
 use crate::admin::ExplainRequest;
 use crate::admin::control::{ControlRequest, ControlResponse};
@@ -86,7 +85,7 @@ struct RequestedUrl {
 
 /// Parses an http(s) URL, or a path with its query.
 fn parse_url(written: &str) -> Result<RequestedUrl, &'static str> {
-    let host = tester::url_host(written);
+    let host = super::url_host(written);
     let target = match host {
         Some(_) => String::from_utf8_lossy(&url_path(written.as_bytes())).into_owned(),
         None if written.starts_with('/') => {

@@ -1,6 +1,7 @@
 //! The command `import`: writes a new policy from the rules and comments of an existing robots.txt.
 
-use super::tester::{read_robots_txt, url_host};
+use super::tester::read_robots_txt;
+use super::url_host;
 use super::{Result, write_new_file};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::Registry;

@@ -52,7 +52,7 @@ mod upgrade;
 mod url_list;
 
 use crate::printable::{OutputStyle, SanitizingWriter, printable_path};
-use crate::yaml::{Diagnostic, SourceFile};
+use crate::yaml::{Diagnostic, SourceFile, strip_http_scheme};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
@@ -288,6 +288,13 @@ fn findings_failure_unless(is_fine: bool) -> Result {
 /// The current time. The engine has no clock; commands pass it in.
 fn now() -> crate::time::Timestamp {
     std::time::SystemTime::now().into()
+}
+
+/// The host of an http(s) URL in lower case, with its port if it has one; `None` of anything else.
+fn url_host(url: &str) -> Option<String> {
+    let authority = strip_http_scheme(url)?.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -263,6 +263,19 @@ fn load_default_sites(directory: &Path, origins: &OriginCopies) -> Result<Vec<Lo
     Ok(loaded)
 }
 
+/// Fails for a robots.txt that is a link out of its directory: anybody may propose one.
+pub fn check_no_link_out(path: &Path) -> Result {
+    if is_link_outside(path) {
+        fail!(
+            Runtime,
+            "{} {}",
+            printable_path(path),
+            UnreadableReason::LinkOutside
+        );
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{load_policies, snapshot_with_pauses};

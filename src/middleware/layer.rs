@@ -399,14 +399,12 @@ impl GateBuilder {
             client_address: self.client_address,
             ..RequestSettings::default()
         };
-        let Instance {
-            judge,
-            recorder,
-            clock,
-            ..
-        } = &*instance;
-        let requests =
-            RequestPipeline::new(judge.clone(), recorder.clone(), clock.clone(), settings);
+        let requests = RequestPipeline::new(
+            instance.judge.clone(),
+            instance.recorder.clone(),
+            instance.clock.clone(),
+            settings,
+        );
         Ok(GateLayer(Arc::new(GateState {
             requests,
             upkeep,

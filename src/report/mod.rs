@@ -45,6 +45,7 @@ use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// The crawlers whose traffic and URLs are shown, and the URLs of each, if no more are asked for.
@@ -171,6 +172,16 @@ pub struct SiteRow {
 }
 
 impl Report {
+    /// The crawlers with most requests that were compared with sitemaps.
+    fn rows_with_sitemap(&self) -> Vec<(&CrawlerRow, &SitemapCoverage)> {
+        let rows = self.crawlers.iter();
+        let rows = rows.filter_map(|row| Some((row, row.sitemap.as_ref()?)));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|(_, coverage)| Reverse(coverage.requests));
+        rows.truncate(self.max_listed());
+        rows
+    }
+
     /// The period and the site; for logs also the files with the rules, and the logs.
     fn scope(&self) -> String {
         let mut parts = Vec::new();

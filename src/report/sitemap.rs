@@ -1,11 +1,10 @@
 //! [`SitemapSummary`] and [`SitemapCoverage`]: which URLs of a site's sitemaps search crawlers
 //! requested in an audited log, and how many of their requests went to other URLs.
 
-use super::{CrawlerRow, Report, TopEntry};
+use super::TopEntry;
 use crate::numbers::{percent, plural_thousands, thousands};
 use askama::Template;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 
 /// The sitemaps with which requests were compared. Shown as lines about what was not compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Template)]
@@ -39,16 +38,4 @@ pub struct SitemapCoverage {
     pub sections: Vec<TopEntry>,
     /// The first URLs that it never requested.
     pub examples: Vec<String>,
-}
-
-impl Report {
-    /// The crawlers with most requests that were compared with sitemaps.
-    pub(super) fn rows_with_sitemap(&self) -> Vec<(&CrawlerRow, &SitemapCoverage)> {
-        let rows = self.crawlers.iter();
-        let rows = rows.filter_map(|row| Some((row, row.sitemap.as_ref()?)));
-        let mut rows: Vec<_> = rows.collect();
-        rows.sort_by_key(|(_, coverage)| Reverse(coverage.requests));
-        rows.truncate(self.max_listed());
-        rows
-    }
 }

@@ -68,7 +68,6 @@ impl Services {
         let (store, restored) = open_state(&settings, lock, clock.clone())?;
         let now = started.now;
         let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
-        let sites = site_options(&settings, &copies);
         let (proofs, queue) = open_proofs(&settings.identity, &restored.facts, &store);
         let confirmation = settings.store.as_ref().map(|_| Arc::default());
         let mut logs = open_logs(&settings, confirmation.clone())?;
@@ -80,7 +79,7 @@ impl Services {
             started,
             store: &store,
             restored: &restored,
-            sites,
+            sites: site_options(&settings, &copies),
             new_hosts: settings.new_hosts.clone(),
             proofs,
             logs,

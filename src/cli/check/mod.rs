@@ -161,13 +161,13 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
             policies.push(path.clone());
             continue;
         }
-        tester::check_no_link_out(path)?;
+        policies::check_no_link_out(path)?;
         let source = path.to_string_lossy();
         let file = tester::read_robots_txt(&source, "check")?;
         found.push(lint_file(
             &file.name,
             &RobotsFile::parse(file.bytes.as_slice()),
-            tester::url_host(&source).as_deref(),
+            super::url_host(&source).as_deref(),
             Registry::builtin(),
         ));
         robots_files.push(file);

@@ -3,8 +3,7 @@
 //! `--fetch` also requests each of these URLs, within `--fetch-time`.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
-use crate::cli::policies::LoadedPolicy;
-use crate::cli::tester;
+use crate::cli::policies::{self, LoadedPolicy};
 use crate::cli::{Failure, Result, now};
 use crate::crawlers::Registry;
 use crate::policy::{SiteEntry, Snapshot};
@@ -54,7 +53,7 @@ impl SitemapFlags {
         }
         let mut only_host = None;
         if let ([], [file]) = (loaded, &*robots_files) {
-            only_host = tester::url_host(&file.name);
+            only_host = crate::cli::url_host(&file.name);
             if only_host.is_none() {
                 print_message!(
                     "note: check cannot know which host {} is for, so URLs of all hosts are checked against it. To \
@@ -88,7 +87,7 @@ pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<Site
                 "--sitemap: {written} is a directory; give a sitemap in it"
             );
         }
-        tester::check_no_link_out(path)?;
+        policies::check_no_link_out(path)?;
     }
     check_sitemap(&location, check)
         .map_err(|error| Failure::Runtime(format!("cannot read {}: {error}", location.name())))

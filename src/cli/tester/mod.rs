@@ -5,20 +5,19 @@ mod tested_agent;
 mod url_verdict;
 
 use super::url_list::for_each_url;
-use super::{Failure, Result, file_failure, findings_failure_unless, print_result};
+use super::{Failure, Result, file_failure, findings_failure_unless, print_result, url_host};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
-use crate::printable::{printable, printable_path};
+use crate::printable::printable;
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
-use crate::sites::policy_directory::{UnreadableReason, is_link_outside};
 use crate::yaml::{nearest_word, strip_http_scheme};
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tested_agent::TestedAgent;
 use url_verdict::UrlVerdict;
 
@@ -247,19 +246,6 @@ fn print_status_verdicts(
     findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// Fails for a robots.txt that is a link out of its directory: anybody may propose one.
-pub fn check_no_link_out(path: &Path) -> Result {
-    if is_link_outside(path) {
-        fail!(
-            Runtime,
-            "{} {}",
-            printable_path(path),
-            UnreadableReason::LinkOutside
-        );
-    }
-    Ok(())
-}
-
 /// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
 /// status. `purpose` is a verb for that message (`check`, `import`).
 pub fn read_robots_txt(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
@@ -336,11 +322,4 @@ fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
         location: printable(name.as_bytes()),
         bytes: bytes.map_err(file_failure("read", name.as_ref()))?,
     })
-}
-
-/// The host of an http(s) URL in lower case, with its port if it has one; `None` of anything else.
-pub fn url_host(url: &str) -> Option<String> {
-    let authority = strip_http_scheme(url)?.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
