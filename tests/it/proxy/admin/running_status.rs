@@ -207,6 +207,11 @@ fn exhausted_file_limit_is_a_problem_of_crawlgate_alone() {
 fn connection_that_cannot_be_accepted_is_a_problem() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    // A start that is not over would end without descriptors.
+    eventually("the start is over", || {
+        (status(&gate).1 == Some(0)).then_some(())
+    });
+    assert_eq!(gate.get("shop.example", "/", "").status, 200);
     limit_open_files(&gate, "3");
     let _client = gate.connect();
     eventually("a line of the log", || {
