@@ -60,7 +60,7 @@ const ALWAYS_UNKNOWN: [&str; 8] = [
     "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
-    "which requests had a valid licence token: crawlgate does not check tokens. Where the site asks for a licence, a request with any token passes, counts as licensed, and has no entry",
+    "which requests had a valid licence token: crawlgate does not check tokens. Where the site asks for a licence, a request with any token that nothing else refuses passes, counts as licensed, and has no entry",
     "which licences, reservations (TDM) and content signals were sent in headers and other files: only robots.txt is recorded",
 ];
 

@@ -54,7 +54,7 @@ fn verify_logs(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Fi
     for ((files, key), findings) in keyed.iter().zip(&mut findings) {
         // The report of one of several logs was made without the other ones.
         let alone =
-            has_common_report.then(|| CaseFindings::from_logs(examine_logs(&[(*files, *key)])));
+            (logs.len() > 1).then(|| CaseFindings::from_logs(examine_logs(&[(*files, *key)])));
         let page = files.get(REPORT_FILE);
         add_page_finding(page, files, alone.as_ref().unwrap_or(&together), findings);
         add_manifest_finding(files, key, findings);

@@ -571,7 +571,6 @@ fn licence_demand_comes_after_every_other_block() {
     );
 }
 
-/// A policy with everything that can block a request.
 #[test]
 fn unknown_bot_that_sends_no_get_is_a_tool() {
     let text = policy_with("{ mode: enforce, purposes: { other: enforce } }");
@@ -603,6 +602,7 @@ fn unknown_bot_that_sends_no_get_is_a_tool() {
     }
 }
 
+/// A policy with everything that can block a request.
 const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.example/license.xml\n  \
     groups: [{ agents: [\"*\", GPTBot], disallow: [/.well-known/], crawl_delay: 10s }]\n\
     enforcement: { mode: enforce, unverified: refuse, traps: [\"/.well-known/pki-validation/\"], \

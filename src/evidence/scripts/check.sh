@@ -106,5 +106,5 @@ done
 
 python3 -I -X utf8 "$(dirname "$0")/check.py" || fail "the proofs or the requests, as printed above"
 echo "Not known: whether report.html says what the entries say. Only \"crawlgate evidence verify\" compares it."
-echo "Not known: which requests had a valid licence token. Where the site asks for a licence, a request with any token passes and has no entry."
+echo "Not known: which requests had a valid licence token. Where the site asks for a licence, a request with any token that nothing else refuses passes and has no entry."
 echo "Passed: all proofs that could be checked. The lines above name the others, and say how each request was judged."

@@ -149,14 +149,16 @@ impl LedgerWorld {
 
     /// The end of a run, in order or by a crash.
     fn end_run(&mut self, in_order: bool) {
-        let (snapshot, moment) = (self.snapshot(), self.moment());
+        let snapshot = self.snapshot();
+        let moment = self.moment();
         self.disk
             .end_run(&mut self.ledger, in_order, &snapshot, moment);
     }
 
     /// The start of the next one.
     fn start_run(&mut self) {
-        let (snapshot, moment) = (self.snapshot(), self.moment());
+        let snapshot = self.snapshot();
+        let moment = self.moment();
         self.ledger = self.disk.start_run(&snapshot, moment);
     }
 

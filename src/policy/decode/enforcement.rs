@@ -162,8 +162,8 @@ fn behind_cache(node: NodeReader<'_>) -> Option<FrontCacheLifetime> {
 
 fn parse_behind_cache(text: &str) -> Option<FrontCacheLifetime> {
     match text.to_ascii_lowercase().as_str() {
-        "no" | "false" | "off" => Some(FrontCacheLifetime::No),
-        "yes" | "true" | "on" => Some(FrontCacheLifetime::AsLongAsMaxAge),
+        "no" | "n" | "false" | "off" => Some(FrontCacheLifetime::No),
+        "yes" | "y" | "true" | "on" => Some(FrontCacheLifetime::AsLongAsMaxAge),
         _ => parse_duration(text)
             .ok()
             .filter(|length| *length <= MAX_GRACE)

@@ -215,8 +215,8 @@ fn crawlers_meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler>
 }
 
 /// The best crawler of each purpose: preferably one that its operator documents (many others are
-/// gone), then one that obeys robots.txt. Only the first purposes count, which people mostly mean
-/// when they name a product or an operator.
+/// gone), then one that obeys robots.txt. At most [`MAX_SUGGESTIONS`], in the order of
+/// [`Purpose::ALL`]: it begins with what people mostly mean.
 fn first_of_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     let firsts = Purpose::ALL.into_iter().filter_map(|purpose| {
         crawlers

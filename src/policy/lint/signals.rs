@@ -106,9 +106,10 @@ fn site_wide_values(
     let mut usages = groups
         .flat_map(|group| &group.content_usage)
         .chain(&robots.signals.content_usage)
-        .filter(|rule| covers_whole_site(&rule.paths))
-        .flat_map(|rule| &rule.values);
-    if let Some((name, value)) = usages.find(|(name, _)| name.value == category.usage_category()) {
+        .filter(|rule| covers_whole_site(&rule.paths));
+    // The first rule replaces the others as a whole.
+    let mut values = usages.next().into_iter().flat_map(|rule| &rule.values);
+    if let Some((name, value)) = values.find(|(name, _)| name.value == category.usage_category()) {
         found.push((category.usage_category(), *value, name.span));
     }
     found
@@ -142,7 +143,7 @@ fn lint_unreachable_rules(site: &Site, diagnostics: &mut Diagnostics) {
 fn covers(patterns: &[Located<String>], others: &[Located<String>]) -> bool {
     let is_covered = |other: &Located<String>| {
         patterns.iter().any(|pattern| {
-            let is_prefix = !pattern.contains(['*', '$']) && other.starts_with(pattern.as_str());
+            let is_prefix = other.starts_with(pattern.as_str()) && !pattern.contains(['*', '$']);
             is_prefix || pattern.as_str() == other.as_str()
         })
     };

@@ -266,6 +266,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: yes }\n"),
     ("signals-disagree", 6, "robots:\n  origin: replace\n  content_usage: { train-ai: yes }\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: yes }, content_usage: { train-ai: no } }\n",
         "robots:\n  origin: replace\n  content_usage: { train-ai: yes }\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: no }, content_usage: { train-ai: no } }\n"),
+    ("signals-disagree", 5, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: no }, content_usage: { train-ai: yes } }\n",
+        "robots:\n  origin: replace\n  content_usage: { train-ai: yes }\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: no }, content_usage: { search: yes } }\n"),
     ("unreachable-rule", 4, "robots: { origin: replace }\ntdm:\n  - { reservation: yes }\n  - { paths: /open/, reservation: no }\n",
         "robots: { origin: replace }\ntdm:\n  - { paths: /open/, reservation: no }\n  - { reservation: yes }\n"),
     ("unreachable-rule", 5, "robots:\n  origin: replace\n  license:\n    - { url: \"https://a.example/l\", paths: /a/ }\n    - { url: \"https://a.example/m\", paths: [/a/b, /a/c] }\n",

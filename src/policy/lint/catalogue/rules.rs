@@ -95,7 +95,8 @@ lints! {
     /// Allow wins (RFC 9309 section 2.2.2). Or a rule of `tdm`, or a licence with `paths`, never
     /// counts: an earlier one covers its paths, and the first match counts.
     ///
-    /// Fix: remove the one that is not meant.
+    /// Fix: remove the one that is not meant. Of rules of `tdm`, or licences, put the one with fewer
+    /// paths first.
     ///
     /// ```text
     /// User-agent: *

@@ -85,8 +85,8 @@ pub fn lint_file(
 fn printable_text(file: &RobotsFile) -> String {
     let mut bytes = file.bytes().to_vec();
     for line in file.lines() {
-        if let [end @ b'\r', next, ..] = &mut bytes[line.text.end..]
-            && *next != b'\n'
+        if let [end @ b'\r', rest @ ..] = &mut bytes[line.text.end..]
+            && rest.first() != Some(&b'\n')
         {
             *end = b'\n';
         }

@@ -65,9 +65,9 @@ fn certificate_is_in_use_at_once_and_a_new_host_gets_its_own() {
     assert_eq!(pebble.orders(), 2);
 }
 
-/// The running process goes on with an order after an upgrade that failed.
+/// After an upgrade that failed, the running process continues the order, or makes another.
 #[test]
-fn order_in_flight_goes_on_after_a_failed_upgrade() {
+fn order_in_flight_ends_after_a_failed_upgrade() {
     let (pebble, origin) = (Pebble::start(), Origin::plain());
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     let (told, (ask, may_ask)) = (Arc::new(AtomicBool::new(false)), channel::<()>());

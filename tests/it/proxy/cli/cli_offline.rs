@@ -952,7 +952,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let ask = |list: &str, more: &[&str]| {
-        let (file, list) = (path("robots.txt"), path(list));
+        let file = path("robots.txt");
+        let list = path(list);
         let flags = [
             "tester", &file, "--agent", "GPTBot", "--json", "--urls", &list,
         ];

@@ -23,10 +23,8 @@ pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
 
 #[test]
 fn refusals_robots_txt_and_tags_are_crawlgates() {
-    let (gate, origin) = (
-        Setup::deciding().policy("site", POLICY).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", POLICY).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     let refused = proxy.fetch_as(GPTBOT, "/page?x=1");
     assert_eq!(refused.status, 403, "{}", proxy.log());
@@ -69,10 +67,8 @@ fn refusals_robots_txt_and_tags_are_crawlgates() {
 #[test]
 fn application_sends_its_own_file_where_crawlgate_has_none() {
     let policy = format!("hosts: [shop.test]\n{POLICY}");
-    let (gate, origin) = (
-        Setup::deciding().policy("site", &policy).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", &policy).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     assert_eq!(proxy.fetch_as(BINGBOT, "/robots.txt").status, 200);
     assert_eq!(origin.last().target(), "/robots.txt");
@@ -81,10 +77,8 @@ fn application_sends_its_own_file_where_crawlgate_has_none() {
 #[test]
 fn status_and_retry_after_come_through() {
     let policy = format!("{POLICY}pause: {{ retry_after: 2h }}\n");
-    let (gate, origin) = (
-        Setup::deciding().policy("site", &policy).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", &policy).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     let paused = proxy.fetch_as(BINGBOT, "/");
     assert_eq!(
@@ -103,10 +97,8 @@ fn status_and_retry_after_come_through() {
 
 #[test]
 fn questions_hold_as_many_fields_as_the_documentation_says() {
-    let (gate, origin) = (
-        Setup::deciding().policy("site", POLICY).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", POLICY).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     let ask = |more: String| {
         proxy

@@ -103,10 +103,8 @@ fn large_fields_are_asked_about_like_small_ones() {
 #[test]
 fn status_and_retry_after_come_through() {
     let policy = format!("{POLICY}pause: {{ retry_after: 2h }}\n");
-    let (gate, origin) = (
-        Setup::deciding().policy("site", &policy).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", &policy).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     let paused = proxy.fetch_as(BINGBOT, "/");
     assert_eq!(
@@ -128,10 +126,8 @@ fn status_and_retry_after_come_through() {
 #[test]
 fn names_that_are_not_the_sites_are_closed_by_the_line_for_it() {
     const LINE: &str = "http-request deny deny_status 404";
-    let (gate, origin) = (
-        Setup::deciding().policy("site", POLICY).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", POLICY).start();
+    let origin = Origin::plain();
     let words = [
         (&*format!("# {LINE}"), LINE.to_owned()),
         ("shop.example", HOST.to_owned()),

@@ -35,10 +35,8 @@ fn deployed_http(service: SocketAddr) -> String {
 
 /// nginx beside a decision service with this policy.
 fn with_policy(policy: &str) -> (Gate, Origin, Program) {
-    let (gate, origin) = (
-        Setup::deciding().policy("site", policy).start(),
-        Origin::plain(),
-    );
+    let gate = Setup::deciding().policy("site", policy).start();
+    let origin = Origin::plain();
     let proxy = start(gate.address, origin.address);
     (gate, origin, proxy)
 }
@@ -164,7 +162,8 @@ fn hanging_crawlgate_delays_a_page_once() {
             deployed("nginx/crawlgate-server.conf", &[]),
         );
         prepared.write("site/index.html", "a page");
-        let (address, root) = (prepared.address, prepared.path("site"));
+        let address = prepared.address;
+        let root = prepared.path("site");
         let server = format!("listen {address}; root {root}; include crawlgate-server.conf;");
         nginx(
             prepared,
@@ -224,7 +223,8 @@ fn request_that_nginx_redirects_inside_is_asked_about_once() {
         );
         prepared.write("site/drafts/index.html", "a page");
         prepared.write("site/404.html", "no page");
-        let (address, root) = (prepared.address, prepared.path("site"));
+        let address = prepared.address;
+        let root = prepared.path("site");
         let server = format!(
             "listen {address}; root {root}; error_page 404 /404.html; include crawlgate-server.conf;"
         );

@@ -357,5 +357,6 @@ fn tonic_example_takes_an_address_alone_and_ends_in_order() {
         .args(["-INT", &server.child.id().to_string()])
         .status();
     assert!(interrupt.expect("kill is installed").success());
-    assert!(server.child.wait().expect("it ends").success());
+    let ended = eventually("it ends", || server.child.try_wait().expect("its state"));
+    assert!(ended.success());
 }
