@@ -193,7 +193,7 @@ fn check_log_directory(log: &LogDestination) -> Option<Diagnostic> {
         ..SourceSpan::default()
     };
     let finding = Diagnostic::warning("missing-directory", begin, message);
-    Some(finding.help("create it: until then, the log is lost"))
+    Some(finding.help("create it where crawlgate runs: until then, the log is lost"))
 }
 
 /// The finding about a socket path that is too long for a system call (unix(7)).

@@ -55,6 +55,7 @@ fn for_each_sitemap_url(written: &str, mut on_url: impl FnMut(&str)) -> Result {
     };
     let help = match *found.urls {
         [] => "",
+        _ if strip_http_scheme(written).is_some() => "; name one of its sitemaps in its place",
         _ => "; put the sitemaps of the index beside it, or name one of them in its place",
     };
     fail!(Runtime, "--urls: {}{help}", found.diagnostic.message)

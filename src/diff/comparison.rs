@@ -23,7 +23,7 @@ use crate::policy::{Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
     Action, Decision, DecisionScratch, RecentBehaviour, RequestToJudge, Verdict, action_report,
-    claim_label, decide_for, load_site, rule_location,
+    claim_label, claim_with_method, decide_for, load_site, rule_location,
 };
 use crate::yaml::SourceFile;
 use std::cmp::Reverse;
@@ -368,9 +368,10 @@ impl SiteComparison {
     ) -> bool {
         let registry = self.registry;
         let target = &*record.target;
-        let claims = self
-            .sites()
-            .map(|site| registry.identify_on_site(user_agent, &site.tokens));
+        let claims = self.sites().map(|site| {
+            let claim = registry.identify_on_site(user_agent, &site.tokens);
+            claim_with_method(claim, &record.method)
+        });
         let decisions = self.decide_both(target, claims);
         let is_judged = decisions
             .iter()

@@ -22,7 +22,13 @@ pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
         Err(_) if make => {
             let mut options = File::options();
             let created = options.write(true).create_new(true).mode(0o600).open(path);
-            created.map(drop)
+            match created {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    return prepare_database(path, false);
+                }
+                created => created.map(drop),
+            }
         }
         Err(error) => Err(error),
     })

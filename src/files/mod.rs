@@ -19,12 +19,9 @@ use std::path::{Path, PathBuf};
 /// The most bytes of a file that a person writes: a robots.txt, a key, a certificate.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Whether an error is that this process, or the whole system, may open no more files.
+/// Whether an error is that this process may open no more files.
 pub fn is_file_limit(error: &Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE)
-    )
+    Errno::from_io_error(error) == Some(Errno::MFILE)
 }
 
 /// The directory of a file; `.` for a name without one.

@@ -91,7 +91,7 @@ impl RequestPipeline {
         &self.shared.recorder.metrics
     }
 
-    /// Records that a connection was not accepted, because the system allows no more open files.
+    /// Records that a connection was not accepted, because the process may open no more files.
     pub fn record_unaccepted(&self) {
         let monotonic = self.shared.clock.moment().monotonic;
         self.shared.recorder.traffic().unaccepted.add(monotonic);

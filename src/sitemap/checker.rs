@@ -118,7 +118,8 @@ impl<'a> SitemapChecker<'a> {
             };
             for finding in found.into_iter().chain(fetched.next().flatten()) {
                 let span = Some(places.find(listed.range.clone()));
-                self.listed_bytes += listed.url.len();
+                let target = finding.label.as_ref().map_or(0, String::len);
+                self.listed_bytes += listed.url.len() + target;
                 let is_listed = self.listed_bytes <= MAX_LISTED_BYTES;
                 findings.add(Diagnostic { span, ..finding }, &listed.url, is_listed);
             }

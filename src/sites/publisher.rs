@@ -9,7 +9,7 @@
 //!
 //! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
 //! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. A pause
-//! in which only pages get 503 is not deferred. How long a change waits depends on the reason
+//! of pages only, from the command line, is not deferred; one that a new policy plans waits with it. How long a change waits depends on the reason
 //! ([`Deferral`]):
 //!
 //! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes

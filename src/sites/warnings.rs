@@ -77,8 +77,8 @@ impl SiteManager {
             Deferral::Unannounced(_) => Finding::new(
                 "waits-for-store",
                 "a new or paused robots.txt waits until the store accepts it, because the other instances do not know \
-                 it yet and could count violations wrongly. The rest of its policy waits with it. Pauses of pages are in \
-                 force",
+                 it yet and could count violations wrongly. The rest of its policy waits with it, also its planned pauses. \
+                 \"crawlgate pause\" of pages takes effect at once",
             ),
         })
     }

@@ -153,8 +153,8 @@ pub fn name_owner(path: &Path, error: io::Error) -> io::Error {
         Ok(owner) if owner != own && error.kind() == io::ErrorKind::PermissionDenied => {
             let path = path.display();
             let cause = format!(
-                "{path} belongs to the user {owner}, and crawlgate runs as the user {own}; change its owner, or use \
-                 another place"
+                "{path} belongs to the user {owner}, and crawlgate runs as the user {own}; use \
+                 another place, or change its owner if it is crawlgate's own"
             );
             io::Error::new(error.kind(), cause)
         }

@@ -26,7 +26,7 @@ const MIN_REQUESTS: u64 = 10;
 pub struct RecentTraffic {
     /// All requests.
     pub requests: RecentCount,
-    /// Failed attempts to accept a connection, because the system allows no more open files.
+    /// Failed attempts to accept a connection, because the process may open no more files.
     pub unaccepted: RecentCount,
     unclaimed: RecentCountByName<String>,
     /// Requests with forwarding fields, by the peer that is not trusted.
@@ -45,7 +45,7 @@ pub struct RecentTraffic {
 pub struct TrafficDiagnostics {
     /// All requests.
     pub requests: u64,
-    /// Failed attempts to accept a connection, because the system allows no more open files.
+    /// Failed attempts to accept a connection, because the process may open no more files.
     #[serde(default)]
     pub unaccepted: u64,
     /// Requests for hosts that no policy claims.

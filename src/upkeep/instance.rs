@@ -39,6 +39,8 @@ pub struct Instance {
     pub events: EventLog,
     /// Locked while new counts are handed to the history. Two threads would count them twice.
     pub(super) history_feed: Mutex<()>,
+    /// Locked while the ledger ticks. Two threads would record a clock that was set twice.
+    pub(super) tick: Mutex<()>,
 }
 
 impl Instance {
@@ -74,6 +76,7 @@ impl Instance {
             metrics,
             traffic,
             history_feed: Mutex::default(),
+            tick: Mutex::default(),
         })
     }
 

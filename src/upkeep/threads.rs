@@ -5,6 +5,7 @@
 use super::instance::Instance;
 use crate::clock::Moment;
 use crate::locks::lock;
+use crate::policy::Snapshot;
 use crate::record::{DayPaths, TopPaths};
 use crate::scheduler::Scheduler;
 use crate::sites::DirectoryWatch;
@@ -87,19 +88,22 @@ impl UpkeepThreads {
 /// Stores at once what the ledger's thread would store within a second: marks of traps, the ledger,
 /// the history.
 pub fn store_everything(instance: &Instance, store: &StateStore) {
-    let moment = record_clock_step(instance);
-    instance.ledger.flush(&instance.sites.snapshot(), moment);
+    let moment = tick(instance, |sites, moment| {
+        instance.ledger.flush(sites, moment)
+    });
     instance.behaviours.marked_clients.flush(moment);
     feed_history(instance, store, TopPaths::take_changed);
 }
 
-/// Returns the present moment. If the clock was set, the sites record that. Call it before the tick
-/// of the ledger, which takes the clock for right again.
-fn record_clock_step(instance: &Instance) -> Moment {
+/// Lets the ledger tick, and returns the moment. If the clock was set, the sites record that before,
+/// because the tick takes the clock for right again. In an upgrade two threads may come here.
+fn tick(instance: &Instance, tick_ledger: impl FnOnce(&Snapshot, Moment)) -> Moment {
+    let _one = lock(&instance.tick);
     let moment = instance.clock.moment();
     if let Some(by) = instance.ledger.clock.detect_step(moment) {
         instance.sites.record_clock_step(by, moment.now);
     }
+    tick_ledger(&instance.sites.snapshot(), moment);
     moment
 }
 
@@ -112,8 +116,7 @@ fn store_ledger(instance: &Instance) {
         clock,
         ..
     } = instance;
-    let moment = record_clock_step(instance);
-    ledger.tick(&sites.snapshot(), moment);
+    tick(instance, |sites, moment| ledger.tick(sites, moment));
     instance.behaviours.marked_clients.flush(clock.moment());
     let now = clock.moment().now;
     if sites.publish_deferred(now) {
