@@ -355,11 +355,16 @@ mod tests {
 
     #[test]
     fn urls_beyond_the_listed_bytes_are_counted() {
-        let mut findings = FindingCollector::default();
-        for url in ["/a", "/b", "/c"] {
-            findings.add(lints::URL_MISSING.finding(None, "answers 404"), url, false);
-        }
-        let found = findings.finish();
+        let snapshot = Snapshot::default();
+        let mut checker = SitemapChecker::new(&snapshot, Timestamp(0), None, None);
+        checker.listed_bytes = MAX_LISTED_BYTES;
+        let urls = [
+            "https://a.example/1",
+            "https://a.example/2",
+            "https://a.example/3",
+        ];
+        let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
+        let found = checker.check(&sitemap);
         let counted = (found.len(), found[0].urls.len(), found[0].diagnostic.more);
         assert_eq!(counted, (1, 1, 2));
     }

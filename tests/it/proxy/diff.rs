@@ -384,6 +384,8 @@ fn case_of_many_crawlers() -> Case {
         log += &line(target, "GPTBot/1.2");
     }
     log += &line("/", "Applebot/0.1");
+    // A webhook is no crawler.
+    log += &line("/search", "Hooks/1.0 (+https://pay.example/bot)").replace("GET", "POST");
     for agent in [
         "Googlebot",
         "bingbot",
