@@ -13,10 +13,12 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
+use std::pin::pin;
 use tokio::net::TcpListener;
 use tower::{ServiceBuilder, service_fn};
 
@@ -38,8 +40,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind(address).await?;
     println!("listening on http://{}", listener.local_addr()?);
+    let connections = GracefulShutdown::new();
+    let mut stop = pin!(tokio::signal::ctrl_c());
     loop {
-        let (stream, client) = listener.accept().await?;
+        let (stream, client) = tokio::select! {
+            accepted = listener.accept() => accepted?,
+            _ = &mut stop => break,
+        };
         let service = ServiceBuilder::new()
             // hyper does not put the address there, so the application does it, outside of the gate.
             .map_request(move |mut request: Request<Incoming>| {
@@ -48,13 +55,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
             })
             .layer(gate.clone())
             .service(service_fn(page));
+        let connection = http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        let connection = connections.watch(connection);
         tokio::spawn(async move {
-            let served = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
-                .await;
-            if let Err(error) = served {
+            if let Err(error) = connection.await {
                 eprintln!("{client}: {error}");
             }
         });
     }
+    // Ends each connection after its present response. The gate writes its logs when it is dropped.
+    connections.shutdown().await;
+    Ok(())
 }

@@ -6,7 +6,7 @@
 use crate::locks::lock;
 use ahash::RandomState;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
@@ -23,10 +23,6 @@ pub trait Expires {
     /// When the entry expires.
     fn expires_at(&self) -> Self::Time;
 }
-
-/// The key of a table's hash function. Tables with the same seed have the same hashes, also in
-/// another process.
-pub type HashSeed = [u64; 4];
 
 /// The hasher of a `HashMap` whose keys are hashes already.
 pub type PrehashedKeys = BuildHasherDefault<PrehashedHasher>;
@@ -60,7 +56,6 @@ type Shard<V> = HashMap<u64, V, PrehashedKeys>;
 pub struct BoundedTable<V> {
     /// Its key is random: no client can foresee which keys share a hash.
     hasher: RandomState,
-    seed: HashSeed,
     shards: [Mutex<Shard<V>>; SHARDS],
     /// Entries in all shards. A look-up in an empty table takes no lock.
     count: AtomicUsize,
@@ -68,27 +63,11 @@ pub struct BoundedTable<V> {
 
 impl<V> Default for BoundedTable<V> {
     fn default() -> BoundedTable<V> {
-        let random = std::hash::RandomState::new();
-        BoundedTable::seeded([0, 1, 2, 3].map(|number| random.hash_one(number)))
-    }
-}
-
-impl<V> BoundedTable<V> {
-    /// An empty table with the hashes of another one.
-    pub fn seeded(seed: HashSeed) -> BoundedTable<V> {
-        let [first, second, third, fourth] = seed;
-        let hasher = RandomState::with_seeds(first, second, third, fourth);
         BoundedTable {
-            hasher,
-            seed,
+            hasher: RandomState::new(),
             shards: Default::default(),
             count: AtomicUsize::new(0),
         }
-    }
-
-    /// The seed of the table's hashes.
-    pub fn seed(&self) -> HashSeed {
-        self.seed
     }
 }
 
@@ -159,15 +138,9 @@ impl<V: Expires> BoundedTable<V> {
     /// The results of `pick` for all entries. One shard is locked at a time, so that a request
     /// waits for one at most.
     pub fn collect<T>(&self, pick: impl Fn(&V) -> Option<T>) -> Vec<T> {
-        self.collect_with_hash(|_, entry| pick(entry))
-    }
-
-    /// [`BoundedTable::collect`] with the hash of each entry.
-    pub fn collect_with_hash<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
         let mut picked = Vec::new();
         for shard in &self.shards {
-            let shard = lock(shard);
-            picked.extend(shard.iter().filter_map(|(hash, entry)| pick(*hash, entry)));
+            picked.extend(lock(shard).values().filter_map(&pick));
         }
         picked
     }
@@ -244,14 +217,5 @@ mod tests {
         let len = table.len();
         assert_eq!(table.collect(|entry| Some(*entry)).len(), len);
         assert_eq!((table.retain(|_| false), table.len()), (len, 0));
-    }
-
-    #[test]
-    fn tables_of_one_seed_share_their_hashes() {
-        let table = BoundedTable::<u32>::default();
-        let same = BoundedTable::<u32>::seeded(table.seed());
-        let key = ("shop.example", Some(7));
-        assert_eq!(table.hash(key), same.hash(key));
-        assert_ne!(table.hash(key), BoundedTable::<u32>::default().hash(key));
     }
 }

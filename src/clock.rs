@@ -40,8 +40,6 @@ pub enum ClockError {
 #[derive(Clone, Debug)]
 pub struct Clock {
     started: Instant,
-    /// The monotonic time at the start: that of the process before, or zero.
-    start_offset: Duration,
     shift: Option<Arc<Mutex<ClockShift>>>,
 }
 
@@ -50,8 +48,7 @@ pub struct Clock {
 pub struct Moment {
     /// By the wall clock.
     pub now: Timestamp,
-    /// Time since the start. An upgrade continues the time of the process before. Setting the
-    /// system time does not change it.
+    /// Time since the start. Setting the system time does not change it.
     pub monotonic: Duration,
 }
 
@@ -76,7 +73,6 @@ impl Default for Clock {
     fn default() -> Clock {
         Clock {
             started: Instant::now(),
-            start_offset: Duration::ZERO,
             shift: None,
         }
     }
@@ -111,16 +107,6 @@ impl Clock {
         })
     }
 
-    /// The clock of a process that continues another one. Its monotonic time continues at
-    /// `monotonic`, and is never set back.
-    pub fn continued_from(self, monotonic: Duration) -> Clock {
-        let start_offset = monotonic.saturating_sub(self.moment().monotonic);
-        Clock {
-            start_offset,
-            ..self
-        }
-    }
-
     /// The time of the wall clock.
     pub fn now(&self) -> SystemTime {
         // The instant matters only for the monotonic time, which is dropped here.
@@ -130,9 +116,7 @@ impl Clock {
     /// The present time of the wall clock, and the monotonic time of an instant that the caller
     /// took a moment ago. A clock file shifts both.
     pub fn now_and_monotonic_at(&self, instant: Instant) -> (SystemTime, Duration) {
-        let monotonic = self
-            .start_offset
-            .saturating_add(instant.saturating_duration_since(self.started));
+        let monotonic = instant.saturating_duration_since(self.started);
         let Some(shift) = &self.shift else {
             return (SystemTime::now(), monotonic);
         };

@@ -373,12 +373,7 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// As `Display`, because `main` prints the error that it returns by `Debug`.
-impl fmt::Debug for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_as_display!(PolicyError);
 
 impl Error for PolicyError {}
 
@@ -394,7 +389,7 @@ impl fmt::Debug for Engine {
 mod tests {
     use super::{Engine, Request};
     use crate::time::Timestamp;
-    use crate::verdict::{Identity, Kind, ResponseFacts, Verdict};
+    use crate::verdict::{ActionKind, Identity, Kind, ResponseFacts, Verdict};
 
     #[test]
     fn rejected_policy_shows_every_mistake() {
@@ -419,7 +414,7 @@ mod tests {
             engine.decide(Request::get("elsewhere.example", "/").user_agent("GPTBot/1.2"));
         assert_eq!(
             (decided.verdict, decided.action.kind),
-            (Verdict::NotACrawler, "pass")
+            (Verdict::NotACrawler, ActionKind::Pass)
         );
     }
 

@@ -87,6 +87,19 @@ macro_rules! named {
     };
 }
 
+/// Shows errors by `Debug` as by `Display`, because `main` prints a returned error by `Debug`.
+macro_rules! debug_as_display {
+    ($($error:ty),+) => {
+        $(
+            impl std::fmt::Debug for $error {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    std::fmt::Display::fmt(self, f)
+                }
+            }
+        )+
+    };
+}
+
 // The modules by layer, from below. A module imports only from layers below its own. The map is in
 // docs/internals/architecture.md.
 
@@ -246,7 +259,7 @@ mod server;
 pub use engine::{Engine, EngineBuilder, EngineDecision, LoadedEngine, PolicyError, Request};
 pub use policy::{Kind, Verdict};
 pub use verdict::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity,
+    ActionKind, ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity,
     ResponseFacts, RuleReport,
 };
 

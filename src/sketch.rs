@@ -2,7 +2,9 @@
 //! algorithm (Metwally, Agrawal, El Abbadi 2005). A count is never too low. [`CountedKey::error`]
 //! says by how much a count may be too high.
 
+use crate::time::{Timestamp, rfc3339};
 use ahash::AHashMap;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -16,10 +18,22 @@ pub struct TopKSketch {
     counts: Vec<u64>,
     errors: Vec<u64>,
     keys: Vec<Arc<[u8]>>,
+    /// What the requests under a key took, where that was added.
+    pub usages: AHashMap<Arc<[u8]>, KeyUsage>,
     /// The lowest count when it was last searched. No count is lower.
     lowest: u64,
     /// All counts before this place are higher than `lowest`.
     searched: usize,
+}
+
+/// What the requests under a key took, since the sketch has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeyUsage {
+    /// The bytes that were sent.
+    pub bytes: u64,
+    /// When the last one came.
+    #[serde(serialize_with = "rfc3339")]
+    pub last: Option<Timestamp>,
 }
 
 /// A key with its count.
@@ -49,6 +63,7 @@ impl TopKSketch {
             counts: Vec::new(),
             errors: Vec::new(),
             keys: Vec::new(),
+            usages: AHashMap::new(),
             lowest: 0,
             searched: 0,
         }
@@ -107,10 +122,20 @@ impl TopKSketch {
         if let Some(place) = self.find_lowest() {
             let key: Arc<[u8]> = key.into();
             self.positions.remove(&self.keys[place]);
+            self.usages.remove(&self.keys[place]);
             self.positions.insert(key.clone(), place);
             self.keys[place] = key;
             self.errors[place] = self.counts[place];
             self.counts[place] += 1;
+        }
+    }
+
+    /// Adds to what the requests under a key took, if the sketch has the key.
+    pub fn add_usage(&mut self, key: &[u8], usage: KeyUsage) {
+        if let Some(&place) = self.positions.get(key) {
+            let known = self.usages.entry(self.keys[place].clone()).or_default();
+            known.bytes += usage.bytes;
+            known.last = known.last.max(usage.last);
         }
     }
 
@@ -168,6 +193,9 @@ impl TopKSketch {
                 self.insert(key.clone(), count + own_min, error + own_min);
             }
         }
+        for (key, usage) in &other.usages {
+            self.add_usage(key, *usage);
+        }
         if was_full {
             self.capacity = self.len();
         }
@@ -190,7 +218,8 @@ impl TopKSketch {
 
 #[cfg(test)]
 mod tests {
-    use super::TopKSketch;
+    use super::{KeyUsage, TopKSketch};
+    use crate::time::Timestamp;
 
     #[test]
     fn frequent_keys_are_found_among_many_rare_ones() {
@@ -235,6 +264,25 @@ mod tests {
                 (b"c".as_slice().into(), 1, 0)
             ]
         );
+    }
+
+    #[test]
+    fn usage_of_merged_sketches_is_summed() {
+        let usage = |bytes, last| KeyUsage {
+            bytes,
+            last: Some(Timestamp(last)),
+        };
+        let mut one = TopKSketch::default();
+        let mut other = TopKSketch::default();
+        for sketch in [&mut one, &mut other] {
+            sketch.add(b"a", true);
+        }
+        one.add_usage(b"a", usage(5, 9));
+        one.add_usage(b"unknown", usage(1, 1));
+        other.add_usage(b"a", usage(7, 3));
+        one.merge(&other);
+        assert_eq!(one.usages.get(&b"a"[..]), Some(&usage(12, 9)));
+        assert_eq!(one.usages.len(), 1);
     }
 
     #[test]

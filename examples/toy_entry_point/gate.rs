@@ -62,10 +62,8 @@ pub fn answer_lines(
     ));
     let sites = SiteLoadOptions {
         policies,
-        strict: false,
-        may_be_missing: false,
         origins,
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     let clock = Clock::default();
     let parts = InstanceInputs {
@@ -77,7 +75,6 @@ pub fn answer_lines(
         new_hosts: Vec::new(),
         proofs,
         logs,
-        passed: None,
     };
     let gate = parts.open()?;
     let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());

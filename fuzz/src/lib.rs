@@ -1362,12 +1362,9 @@ pub fn timestamp(data: &[u8]) {
     let places: Vec<usize> = (0..data.len())
         .filter(|place| data[*place..].starts_with(&hash))
         .collect();
-    assert!(
-        !places.is_empty()
-            && data
-                .windows(stamp.time.len())
-                .any(|bytes| bytes == stamp.time.as_bytes())
-    );
+    let mut time = stamp.time.into_bytes();
+    time.retain(u8::is_ascii_digit);
+    assert!(!places.is_empty() && data.windows(time.len()).any(|bytes| bytes == time));
     assert_eq!(
         parse_timestamp_response(&data[..data.len() - 1]),
         None,

@@ -11,7 +11,6 @@
 use super::dashboard::{Dashboard, PageError};
 use super::query::{QueryError, QueryParameters};
 use super::{Operations, violations};
-use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use pingora_core::apps::http_app::ServeHttp;
 use pingora_core::protocols::http::ServerSession;
@@ -26,18 +25,16 @@ const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; img-src data:; for
 #[derive(Clone)]
 pub struct AdminApp {
     operations: Arc<Operations>,
-    access_log: AccessLog,
     dashboard: Arc<Dashboard>,
     hosts: Arc<[String]>,
 }
 
 impl AdminApp {
-    /// `access_log` is for its metric of dropped lines. `hosts` are the names of `admin_hosts`.
-    pub fn new(operations: Arc<Operations>, access_log: AccessLog, hosts: &[String]) -> AdminApp {
+    /// `hosts` are the names of `admin_hosts`.
+    pub fn new(operations: Arc<Operations>, hosts: &[String]) -> AdminApp {
         AdminApp {
             dashboard: Arc::new(Dashboard::new(operations.clone())),
             operations,
-            access_log,
             hosts: hosts.into(),
         }
     }
@@ -92,7 +89,6 @@ impl AdminApp {
             "/metrics" => {
                 self.operations.update_metrics();
                 let metrics = &self.operations.instance.metrics;
-                metrics.raise_counter(&metrics.access_log_dropped, self.access_log.dropped());
                 response_of_type(
                     StatusCode::OK,
                     "text/plain; version=0.0.4; charset=utf-8",

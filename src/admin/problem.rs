@@ -11,7 +11,7 @@ use strum::{IntoStaticStr, VariantArray};
 pub struct Problem {
     /// The kind of the problem.
     pub problem: ProblemKind,
-    /// The site, the origin or the file.
+    /// The site, the origin or the file; none if several have the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The id of the finding, for a warning.
@@ -23,7 +23,17 @@ pub struct Problem {
 
 /// The kinds of problems.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

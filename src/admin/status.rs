@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, plural_thousands, thousands};
 use crate::policy::origin::OriginCopyState;
-use crate::printable::join;
+use crate::printable::{clip, join};
 use crate::settings::{Settings, decode_settings};
 use crate::sites::policy_directory::{check_command, read_policy};
 use crate::sites::{SiteStatus, SitesStatus};
@@ -19,6 +19,7 @@ use crate::upstreams::{OriginServerStatus, QueueStatus, UnroutedRequestsStatus};
 use crate::yaml::SourceFile;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const NO_ORIGIN_FRACTION: u64 = 20;
 
 /// A list that fails for longer is a problem: it is fetched once a day.
 const MAX_LIST_FAILURE: Duration = Duration::from_secs(86_400);
+
+/// How much of the names of sites a problem of several has, in characters.
+const MAX_SITE_NAMES: usize = 100;
 
 /// The state of the running crawlgate.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -87,7 +91,11 @@ impl InstanceStatus {
             });
         }
         for origin in &self.origins {
-            problems.extend(origin.problem().map(|message| {
+            // A server of several origins is one problem.
+            let is_known = problems
+                .iter()
+                .any(|found: &Problem| found.subject.as_ref() == Some(&origin.origin));
+            problems.extend(origin.problem().filter(|_| !is_known).map(|message| {
                 Problem::about(ProblemKind::OriginFailing, &origin.origin, message)
             }));
         }
@@ -114,7 +122,7 @@ impl InstanceStatus {
         problems.extend(self.traffic.bypassed_file.as_deref().map(|site| {
             Problem::about(ProblemKind::BypassedFile, site, bypassed_file_message(site))
         }));
-        problems.extend(self.policies.sites.iter().flat_map(site_problems));
+        problems.extend(merged_site_problems(&self.policies.sites));
         problems.extend(failing_lists_problem(lists, now));
         problems.extend(self.certificate_problems(refused_files));
         if let Some(store) = &self.store {
@@ -320,25 +328,45 @@ pub fn active_policy_words(site: &SiteStatus) -> &'static str {
     }
 }
 
-/// The problems of a site: its policy file, its origin's robots.txt, noindex on its front page, and
-/// lists of networks that verify no request.
-fn site_problems(site: &SiteStatus) -> Vec<Problem> {
-    let name = &site.site;
+/// The problems of sites, one for all sites that have the same: an origin that is down would
+/// otherwise be a problem of each.
+fn merged_site_problems(sites: &[SiteStatus]) -> impl Iterator<Item = Problem> {
+    let mut by_problem: BTreeMap<(ProblemKind, String), Vec<&str>> = BTreeMap::new();
+    for site in sites {
+        for problem in site_problems(site) {
+            by_problem.entry(problem).or_default().push(&site.site);
+        }
+    }
+    by_problem
+        .into_iter()
+        .map(|((kind, message), sites)| match &sites[..] {
+            [site] => Problem::about(kind, site, format!("{site}: {message}")),
+            _ => {
+                let names = clip(&sites.join(", "), MAX_SITE_NAMES);
+                let sites = plural(sites.len(), "site");
+                Problem::new(kind, format!("{sites} ({names}): {message}"))
+            }
+        })
+}
+
+/// The problems of a site, without its name: its policy file, its origin's robots.txt, noindex on its
+/// front page, and lists of networks that verify no request.
+fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     let mut problems = Vec::new();
     // An unreadable directory is one warning, and not a problem of each site.
     if site.removed {
         let message = format!(
-            "{name}: the policy file is gone; {}. Put the file back. To end the site, run \"crawlgate reload --remove {name}\"",
+            "the policy file is gone; {}. Put the file back. To end a site, run \"crawlgate reload --remove SITE\"",
             active_policy_words(site)
         );
-        problems.push(Problem::about(ProblemKind::PolicyRemoved, name, message));
+        problems.push((ProblemKind::PolicyRemoved, message));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
-            "{name}: the policy file has errors; {}. To see them, run \"{}\"",
+            "the policy file has errors; {}. To see them, run \"{}\"",
             active_policy_words(site),
             check_command(&site.file)
         );
-        problems.push(Problem::about(ProblemKind::PolicyRejected, name, message));
+        problems.push((ProblemKind::PolicyRejected, message));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -347,39 +375,38 @@ fn site_problems(site: &SiteStatus) -> Vec<Problem> {
             OriginCopyState::Current | OriginCopyState::Absent
         )
     });
-    if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
-        let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
-        problems.push(Problem::about(ProblemKind::OriginRobots, name, message));
+    if let Some(robots) = unusable
+        && let Some(problem) = &robots.problem
+    {
+        let message = format!(
+            "crawlgate cannot use the origin's robots.txt, so {}. The reason: {problem}",
+            robots.served.words()
+        );
+        problems.push((ProblemKind::OriginRobots, message));
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
-            "{name}: the origin sends the front page with noindex for {}, so it drops out of search there. crawlgate \
+            "the origin sends the front page with noindex for {}, so it drops out of search there. crawlgate \
              passes that on. Remove noindex from the origin's X-Robots-Tag, or write \"origin_tags: strip\" in the \
              policy. If you want it so, write \"acknowledge: [site_noindex]\", and for a test site \"environment: \
              staging\"",
             site.front_page_kept_from.join(" and ")
         );
-        problems.push(Problem::about(ProblemKind::FrontPageNoindex, name, message));
+        problems.push((ProblemKind::FrontPageNoindex, message));
     }
     if site.unproven.iter().any(|host| host.until.is_none()) {
-        let message = format!(
-            "{name}: crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation \
-             counts, until crawlgate sees that it is none. Write \"enforcement: {{ behind_cache: no }}\" in the policy, \
-             or \"yes\" if the proxy keeps robots.txt"
-        );
-        problems.push(Problem::about(ProblemKind::BehindCache, name, message));
+        let message = "crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation counts, \
+             until crawlgate sees that it is none. Write \"enforcement: { behind_cache: no }\" in the policy, or \"yes\" \
+             if the proxy keeps robots.txt";
+        problems.push((ProblemKind::BehindCache, message.to_owned()));
     }
     for crawler in &site.suspended {
         let message = format!(
-            "{name}: in the last seven days no request of {crawler} came from its networks in the policy, but others used its \
+            "in the last seven days no request of {crawler} came from its networks in the policy, but others used its \
              name. Until one does, crawlgate calls none of them an impostor. Compare the networks in the policy with \
              the operator's list"
         );
-        problems.push(Problem::about(
-            ProblemKind::IdentitySuspended,
-            name,
-            message,
-        ));
+        problems.push((ProblemKind::IdentitySuspended, message));
     }
     problems
 }

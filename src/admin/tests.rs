@@ -12,7 +12,6 @@ use crate::ledger::Ledger;
 use crate::requests::{RequestPipeline, RequestSettings};
 use crate::sites::{PauseRequest, ReloadOutcome, SiteLoadOptions, SiteManager};
 use crate::state::StateStore;
-use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, InstanceUpkeep};
 use crate::upstreams::Upstreams;
@@ -27,10 +26,7 @@ fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
     let (store, remembered) = StateStore::in_memory_only();
     let options = SiteLoadOptions {
         policies: directory.to_owned(),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     let live = SiteManager::start(options, &store, &remembered, Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
@@ -87,11 +83,7 @@ fn control_commands(operations: Arc<Operations>) -> ControlRequestHandler {
 fn admin_listener_answers_only_local_names() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = test_operations(directory.path());
-    let app = AdminApp::new(
-        operations.clone(),
-        AccessLog::off(),
-        &["metrics.internal".to_owned()],
-    );
+    let app = AdminApp::new(operations.clone(), &["metrics.internal".to_owned()]);
     let get = |host: &str, path: &str| {
         app.respond(&Method::GET, Some(host), path)
             .status()
@@ -137,7 +129,7 @@ fn admin_listener_answers_only_local_names() {
 fn invalid_query_is_rejected_with_mistakes() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = test_operations(directory.path());
-    let app = AdminApp::new(operations.clone(), AccessLog::off(), &[]);
+    let app = AdminApp::new(operations.clone(), &[]);
     let status = |path: &str| {
         let answer = app.respond(&Method::GET, Some("localhost"), path);
         answer.status().as_u16()
@@ -409,7 +401,7 @@ fn long_or_endless_request_is_rejected() {
 #[test]
 fn status_has_version_and_uptime() {
     let directory = tempfile::tempdir().expect("a directory");
-    let app = AdminApp::new(test_operations(directory.path()), AccessLog::off(), &[]);
+    let app = AdminApp::new(test_operations(directory.path()), &[]);
     let answer = app.respond(&Method::GET, Some("localhost"), "/api/status");
     let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));

@@ -2,12 +2,12 @@
 //! request. An answer keeps its status and header lines in two forms: as bytes for HTTP/1.1, and as
 //! fields for other versions of HTTP. A clone shares these bytes and fields, so it is cheap.
 
-use super::field::AnswerField;
-use crate::heads::tag_values;
+use super::field::REQUEST_ID;
+use crate::heads::{X_ROBOTS_TAG, tag_values};
 use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Answer {
     status: StatusCode,
     shared: Arc<HeadLines>,
     /// Lines of this answer alone, after the shared ones.
-    extra: SmallVec<[(AnswerField, HeaderValue); 4]>,
+    extra: SmallVec<[(HeaderName, HeaderValue); 3]>,
     body: Bytes,
     closes: bool,
 }
@@ -28,7 +28,7 @@ pub struct Answer {
 #[derive(Debug)]
 struct HeadLines {
     bytes: Vec<u8>,
-    fields: Vec<(AnswerField, HeaderValue)>,
+    fields: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Answer {
@@ -36,7 +36,7 @@ impl Answer {
     /// for a 304. The connection may stay open after it.
     pub(super) fn new(
         status: StatusCode,
-        fields: impl IntoIterator<Item = (AnswerField, HeaderValue)>,
+        fields: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
         body: Bytes,
     ) -> Answer {
         let mut lines = HeadLines {
@@ -44,8 +44,8 @@ impl Answer {
             fields: Vec::with_capacity(8),
         };
         write_status_line(status, &mut lines.bytes);
-        for (field, value) in [(AnswerField::Server, SERVER)].into_iter().chain(fields) {
-            write_field_line(field, &value, &mut lines.bytes);
+        for (field, value) in [(header::SERVER, SERVER)].into_iter().chain(fields) {
+            write_field_line(&field, &value, &mut lines.bytes);
             lines.fields.push((field, value));
         }
         Answer {
@@ -61,25 +61,19 @@ impl Answer {
     pub(super) fn uncacheable(
         status: StatusCode,
         content_type: &'static str,
-        more: Option<(AnswerField, HeaderValue)>,
+        more: Option<(HeaderName, HeaderValue)>,
         body: Bytes,
     ) -> Answer {
         let fields = [
-            (
-                AnswerField::ContentType,
-                HeaderValue::from_static(content_type),
-            ),
-            (AnswerField::ContentLength, body.len().into()),
-            (
-                AnswerField::CacheControl,
-                HeaderValue::from_static("no-store"),
-            ),
+            (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+            (header::CONTENT_LENGTH, body.len().into()),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ];
         Answer::new(status, fields.into_iter().chain(more), body)
     }
 
     /// Adds a head line after the others, also if there is one of the same field.
-    pub fn with_field(mut self, field: AnswerField, value: HeaderValue) -> Answer {
+    pub fn with_field(mut self, field: HeaderName, value: HeaderValue) -> Answer {
         self.extra.push((field, value));
         self
     }
@@ -87,7 +81,7 @@ impl Answer {
     /// Adds X-Request-Id. An id that is no valid field value is left out.
     pub fn with_request_id(self, request_id: &[u8]) -> Answer {
         match HeaderValue::from_bytes(request_id) {
-            Ok(id) => self.with_field(AnswerField::RequestId, id),
+            Ok(id) => self.with_field(REQUEST_ID, id),
             Err(_) => self,
         }
     }
@@ -96,7 +90,7 @@ impl Answer {
     /// of the answer.
     pub(super) fn with_tags(self, entry: &SiteEntry, decision: &Decision) -> Answer {
         let content_type = self
-            .values(AnswerField::ContentType)
+            .values(header::CONTENT_TYPE)
             .next()
             .map(HeaderValue::as_bytes);
         match entry
@@ -104,9 +98,8 @@ impl Answer {
             .tags
             .tags(&decision.path_rules, self.status.as_u16(), content_type)
         {
-            Some(tags) => tag_values(&tags.lines).fold(self, |answer, line| {
-                answer.with_field(AnswerField::XRobotsTag, line)
-            }),
+            Some(tags) => tag_values(&tags.lines)
+                .fold(self, |answer, line| answer.with_field(X_ROBOTS_TAG, line)),
             None => self,
         }
     }
@@ -141,18 +134,18 @@ impl Answer {
     }
 
     /// The head lines in the order in which they are sent.
-    pub fn fields(&self) -> impl Iterator<Item = (AnswerField, &HeaderValue)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         self.shared
             .fields
             .iter()
             .chain(&self.extra)
-            .map(|(field, value)| (*field, value))
+            .map(|(name, value)| (name, value))
     }
 
     /// The lines of this field.
-    pub fn values(&self, wanted: AnswerField) -> impl Iterator<Item = &HeaderValue> {
+    pub fn values(&self, wanted: HeaderName) -> impl Iterator<Item = &HeaderValue> {
         self.fields()
-            .filter(move |(field, _)| *field == wanted)
+            .filter(move |(name, _)| **name == wanted)
             .map(|(_, value)| value)
     }
 
@@ -169,7 +162,7 @@ impl Answer {
     pub fn write_http1_head(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.shared.bytes);
         for (field, value) in &self.extra {
-            write_field_line(*field, value, out);
+            write_field_line(field, value, out);
         }
         out.extend_from_slice(b"Date: ");
         out.extend_from_slice(date);
@@ -187,7 +180,7 @@ impl From<Answer> for Response<Bytes> {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = answer.status;
         for (field, value) in answer.fields() {
-            response.headers_mut().append(field.name(), value.clone());
+            response.headers_mut().append(field, value.clone());
         }
         *response.body_mut() = answer.body;
         response
@@ -202,9 +195,30 @@ fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_field_line(field: AnswerField, value: &HeaderValue, out: &mut Vec<u8>) {
-    out.extend_from_slice(field.http1_name().as_bytes());
+fn write_field_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(http1_name(name).as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value.as_bytes());
     out.extend_from_slice(b"\r\n");
+}
+
+/// The name as HTTP/1.1 commonly spells it: `content-type` as `Content-Type`.
+pub fn http1_name(name: &HeaderName) -> String {
+    match name.as_str() {
+        "etag" => "ETag".to_owned(),
+        "www-authenticate" => "WWW-Authenticate".to_owned(),
+        name => {
+            let mut begins_word = true;
+            let spell = |byte: char| {
+                let spelled = if begins_word {
+                    byte.to_ascii_uppercase()
+                } else {
+                    byte
+                };
+                begins_word = byte == '-';
+                spelled
+            };
+            name.chars().map(spell).collect()
+        }
+    }
 }

@@ -1,25 +1,23 @@
-//! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches three
-//! kinds of answers: the files of each site (such as robots.txt), blocks, and the 503 responses
-//! while a site is paused. All cached answers belong to one [`Snapshot`] (all policies as they were
-//! compiled at one time). When a request is judged by a newer snapshot, the cache is cleared.
+//! [`AnswerCache`] turns the decision about a request into crawlgate's answer. It caches blocks.
+//! All cached answers belong to one [`Snapshot`] (all policies as they were compiled at one time).
+//! When a request is judged by a newer snapshot, the cache is cleared.
 
 use super::answer::Answer;
 use super::conditional::{is_not_modified, matches_etag};
 use super::context::{AnswerContext, RequestToAnswer};
 use super::errors::{Rejection, rejection_answer};
-use super::field::AnswerField;
 use super::negotiate::{BodyFormat, negotiate_format};
 use super::refusal;
-use super::served_file::FileAnswers;
+use super::served_file::file_answer;
 use crate::crawlers::Claim;
 use crate::locks::{read, write};
 use crate::policy::Snapshot;
-use crate::policy::site::{self, RobotsTxtAnswer, SiteEntry, TdmRepFile};
-use crate::verdict::{Action, Kind};
+use crate::policy::site::{self, RobotsTxtAnswer, TdmRepFile};
+use crate::verdict::{Action, Kind, RuleRef};
 use arc_swap::ArcSwap;
-use http::Method;
+use http::{Method, header};
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, RwLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 
 /// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away
 /// and come again (RFC 9309 section 2.3.1.4).
@@ -37,32 +35,22 @@ pub struct AnswerCache {
 struct SnapshotAnswers {
     /// The snapshot of the answers. Weak, so that it does not keep the policies in memory.
     snapshot: Weak<Snapshot>,
-    sites: Box<[SiteFileAnswers]>,
     refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
 }
 
-#[derive(Default)]
-struct SiteFileAnswers {
-    robots_txt: OnceLock<FileAnswers>,
-    tdmrep: OnceLock<FileAnswers>,
-}
-
-/// Everything that a refusal depends on: the index of the site in the snapshot, the cause, the
-/// claim, and the format.
-type RefusalKey = (usize, RefusalCause, Claim, BodyFormat);
-
+/// Everything that a refusal depends on.
 #[derive(PartialEq, Eq, Hash)]
-enum RefusalCause {
-    /// A request against the rules: the index of the policy's answer, the rule, the kind, and the
-    /// Retry-After of a slow-down.
-    Crawler {
-        answer: u16,
-        rule: Option<(usize, Option<usize>)>,
-        kind: Kind,
-        retry_after: Option<u32>,
-    },
-    /// A pause, for so many seconds.
-    Paused { retry_after: u32 },
+struct RefusalKey {
+    /// The index of the site in the snapshot.
+    site: usize,
+    claim: Claim,
+    /// The index of the policy's answer.
+    answer: u16,
+    rule: Option<RuleRef>,
+    kind: Kind,
+    /// The Retry-After of a slow-down.
+    retry_after: Option<u32>,
+    format: BodyFormat,
 }
 
 impl AnswerCache {
@@ -77,16 +65,14 @@ impl AnswerCache {
         let entry = context.judged.entry();
         let answer = match decision.action {
             Action::Pass => return None,
-            Action::RobotsTxt => self.robots_txt_answer(context, request),
+            Action::RobotsTxt => robots_txt_answer(context, request),
             Action::Pause { retry_after } => {
-                self.cached_pause(retry_after, context, negotiate_format(request.headers))
+                refusal::pause_answer(retry_after, context, negotiate_format(request.headers))
             }
             Action::License { status } => {
                 refusal::license_demand(status, context, negotiate_format(request.headers))
             }
-            Action::TdmRep => {
-                self.tdmrep_answer(context, entry.site.signals.tdmrep.as_ref()?, request)
-            }
+            Action::Tdmrep => tdmrep_answer(entry.site.signals.tdmrep.as_ref()?, request),
             Action::Block(index) | Action::Slow { answer: index, .. } => self.cached_refusal(
                 index,
                 entry.site.answers.get(usize::from(index))?,
@@ -95,60 +81,6 @@ impl AnswerCache {
             ),
         };
         Some(answer.with_tags(entry, decision).for_method(request.method))
-    }
-
-    /// The answer to a request for robots.txt: the site's file, or 304 if the client's copy is
-    /// current. 405 for other methods than GET and HEAD. 503 while it must not be served
-    /// (`withholds_robots_txt`) or the origin's own file is awaited.
-    fn robots_txt_answer(
-        &self,
-        context: &AnswerContext<'_>,
-        request: &RequestToAnswer<'_>,
-    ) -> Answer {
-        let entry = context.judged.entry();
-        if !is_read_method(request.method) {
-            return rejection_answer(Rejection::ReadOnly, request);
-        }
-        if context.judged.withholds_robots_txt {
-            return refusal::robots_txt_unavailable(
-                MAX_AWAITED_RETRY,
-                negotiate_format(request.headers),
-            );
-        }
-        let file = &entry.site.robots_txt;
-        if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
-            let seconds = file.origin_wait_seconds(context.now).unwrap_or_default();
-            let retry_after = u32::try_from(seconds)
-                .unwrap_or(u32::MAX)
-                .clamp(1, MAX_AWAITED_RETRY);
-            return refusal::robots_txt_unavailable(retry_after, negotiate_format(request.headers));
-        }
-        let date = context.judged.may_confirm_by_date.then_some(entry.since);
-        let is_fresh = is_not_modified(request.headers, &file.etag, date);
-        let prepared = self.snapshot_answers(&context.judged.snapshot);
-        prepared.sites[context.judged.decision.site]
-            .robots_txt
-            .get_or_init(|| robots_txt_answers(entry))
-            .answer(is_fresh)
-    }
-
-    /// The answer to a request for the file of TDMRep: the file, or 304 if the client has it; 405
-    /// for other methods than GET and HEAD. Like robots.txt, it is served to every client.
-    fn tdmrep_answer(
-        &self,
-        context: &AnswerContext<'_>,
-        file: &TdmRepFile,
-        request: &RequestToAnswer<'_>,
-    ) -> Answer {
-        if !is_read_method(request.method) {
-            return rejection_answer(Rejection::ReadOnly, request);
-        }
-        let is_fresh = matches_etag(request.headers, &file.etag);
-        let prepared = self.snapshot_answers(&context.judged.snapshot);
-        prepared.sites[context.judged.decision.site]
-            .tdmrep
-            .get_or_init(|| tdmrep_answers(file))
-            .answer(is_fresh)
     }
 
     /// The refusal of a request against the rules, or of one that is too fast. `index` is that of
@@ -160,49 +92,21 @@ impl AnswerCache {
         context: &AnswerContext<'_>,
         format: BodyFormat,
     ) -> Answer {
-        let rule = context.judged.decision.rule;
-        let what = RefusalCause::Crawler {
-            answer: index,
-            rule: rule.map(|rule| (rule.group, rule.rule)),
-            kind: refusal::refusal_kind(&context.judged.decision),
-            retry_after: context.judged.decision.slow_retry_after(),
-        };
-        self.get_or_insert_refusal(what, context, format, || {
-            refusal::rule_refusal(answer, context, format)
-        })
-    }
-
-    /// The answer to a request during a pause of the site.
-    fn cached_pause(
-        &self,
-        retry_after: u32,
-        context: &AnswerContext<'_>,
-        format: BodyFormat,
-    ) -> Answer {
-        self.get_or_insert_refusal(
-            RefusalCause::Paused { retry_after },
-            context,
-            format,
-            || refusal::pause_answer(retry_after, context, format),
-        )
-    }
-
-    /// The cached refusal; `make` makes it if there is none. If `MAX_REFUSALS` are cached, all are
-    /// dropped before one is added.
-    fn get_or_insert_refusal(
-        &self,
-        what: RefusalCause,
-        context: &AnswerContext<'_>,
-        format: BodyFormat,
-        make: impl FnOnce() -> Answer,
-    ) -> Answer {
         let decision = &context.judged.decision;
-        let key = (decision.site, what, decision.claim, format);
+        let key = RefusalKey {
+            site: decision.site,
+            claim: decision.claim,
+            answer: index,
+            rule: decision.rule,
+            kind: refusal::refusal_kind(decision),
+            retry_after: decision.slow_retry_after(),
+            format,
+        };
         let prepared = self.snapshot_answers(&context.judged.snapshot);
         if let Some(kept) = read(&prepared.refusals).get(&key) {
             return kept.clone();
         }
-        let made = make();
+        let made = refusal::rule_refusal(answer, context, format);
         let mut refusals = write(&prepared.refusals);
         if refusals.len() >= MAX_REFUSALS {
             refusals.clear();
@@ -217,14 +121,8 @@ impl AnswerCache {
         if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {
             return Arc::clone(&prepared);
         }
-        let sites = snapshot
-            .sites()
-            .iter()
-            .map(|_| SiteFileAnswers::default())
-            .collect();
         let made = Arc::new(SnapshotAnswers {
             snapshot: Arc::downgrade(snapshot),
-            sites,
             refusals: RwLock::default(),
         });
         self.prepared.store(made.clone());
@@ -232,34 +130,54 @@ impl AnswerCache {
     }
 }
 
+/// The answer to a request for robots.txt: the site's file, or 304 if the client's copy is
+/// current. 405 for other methods than GET and HEAD. 503 while it must not be served
+/// (`withholds_robots_txt`) or the origin's own file is awaited.
+fn robots_txt_answer(context: &AnswerContext<'_>, request: &RequestToAnswer<'_>) -> Answer {
+    let entry = context.judged.entry();
+    if !is_read_method(request.method) {
+        return rejection_answer(Rejection::ReadOnly, request);
+    }
+    if context.judged.withholds_robots_txt {
+        return refusal::robots_txt_unavailable(
+            MAX_AWAITED_RETRY,
+            negotiate_format(request.headers),
+        );
+    }
+    let file = &entry.site.robots_txt;
+    if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
+        let seconds = file.origin_wait_seconds(context.now).unwrap_or_default();
+        let retry_after = u32::try_from(seconds)
+            .unwrap_or(u32::MAX)
+            .clamp(1, MAX_AWAITED_RETRY);
+        return refusal::robots_txt_unavailable(retry_after, negotiate_format(request.headers));
+    }
+    let date = context.judged.may_confirm_by_date.then_some(entry.since);
+    let is_fresh = is_not_modified(request.headers, &file.etag, date);
+    let validators = [
+        (header::ETAG, file.etag.as_str()),
+        (header::LAST_MODIFIED, &entry.since.to_http_date()),
+        (header::CACHE_CONTROL, &file.cache_control),
+    ];
+    let content_type = BodyFormat::Text.content_type();
+    file_answer(is_fresh, &validators, content_type, file.body.clone())
+}
+
+/// The answer to a request for the file of TDMRep: the file, or 304 if the client has it; 405
+/// for other methods than GET and HEAD. Like robots.txt, it is served to every client.
+fn tdmrep_answer(file: &TdmRepFile, request: &RequestToAnswer<'_>) -> Answer {
+    if !is_read_method(request.method) {
+        return rejection_answer(Rejection::ReadOnly, request);
+    }
+    let is_fresh = matches_etag(request.headers, &file.etag);
+    let validators = [
+        (header::ETAG, file.etag.as_str()),
+        (header::CACHE_CONTROL, &file.cache_control),
+    ];
+    let content_type = BodyFormat::Json.content_type();
+    file_answer(is_fresh, &validators, content_type, file.body.clone())
+}
+
 fn is_read_method(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
-}
-
-/// The answers with the robots.txt of this site: ETag, Last-Modified and Cache-Control in each.
-fn robots_txt_answers(entry: &SiteEntry) -> FileAnswers {
-    let file = &entry.site.robots_txt;
-    let validators = [
-        (AnswerField::ETag, file.etag.as_str()),
-        (AnswerField::LastModified, &entry.since.to_http_date()),
-        (AnswerField::CacheControl, &file.cache_control),
-    ];
-    FileAnswers::new(
-        &validators,
-        BodyFormat::Text.content_type(),
-        file.body.clone(),
-    )
-}
-
-/// The answers with this file of TDMRep: ETag and Cache-Control in each, no date.
-fn tdmrep_answers(file: &TdmRepFile) -> FileAnswers {
-    let validators = [
-        (AnswerField::ETag, file.etag.as_str()),
-        (AnswerField::CacheControl, file.cache_control.as_str()),
-    ];
-    FileAnswers::new(
-        &validators,
-        BodyFormat::Json.content_type(),
-        file.body.clone(),
-    )
 }

@@ -2,6 +2,7 @@
 //! copy is current, the answer is 304. [`is_not_modified`] compares the entity tag, or the date if
 //! the client sends no entity tag. [`matches_etag`] compares the entity tag alone.
 
+use crate::heads::list_members;
 use crate::time::Timestamp;
 use http::{HeaderMap, header};
 
@@ -23,37 +24,14 @@ pub fn is_not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>
         .is_some_and(|copy| since == Some(copy))
 }
 
-/// Whether `If-None-Match` has this entity tag.
+/// Whether `If-None-Match` has this entity tag (with its quotes), by weak comparison (RFC 9110
+/// section 8.8.3.2). `*` names no copy, so it gets the whole file, although section 13.1.2 asks for
+/// 304. A 304 would let a crawler keep a superseded robots.txt, and the ledger would record that it
+/// was served the current one.
 pub fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
-    headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .any(|line| list_has_etag(line.as_bytes(), etag))
-}
-
-/// Whether the list in a line of `If-None-Match` has `etag` (with its quotes), by weak comparison
-/// (RFC 9110 section 8.8.3.2). The list ends before the first malformed member. `*` names no copy,
-/// so it gets the whole file, although section 13.1.2 asks for 304. A 304 would let a crawler keep
-/// a superseded robots.txt, and the ledger would record that it was served the current one.
-fn list_has_etag(line: &[u8], etag: &str) -> bool {
-    let mut rest = line.trim_ascii();
-    loop {
-        rest = rest.strip_prefix(b"W/").unwrap_or(rest);
-        let Some(inner) = rest.strip_prefix(b"\"") else {
-            return false;
-        };
-        let Some(end) = memchr::memchr(b'"', inner) else {
-            return false;
-        };
-        // `etag` includes its quotes.
-        if rest[..end + 2] == *etag.as_bytes() {
-            return true;
-        }
-        let Some(next) = inner[end + 1..].trim_ascii_start().strip_prefix(b",") else {
-            return false;
-        };
-        rest = next.trim_ascii_start();
-    }
+    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut members = lines.flat_map(|line| list_members(line.as_bytes()));
+    members.any(|member| member.strip_prefix(b"W/").unwrap_or(member) == etag.as_bytes())
 }
 
 #[cfg(test)]

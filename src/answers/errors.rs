@@ -6,15 +6,14 @@
 
 use super::answer::Answer;
 use super::context::RequestToAnswer;
-use super::field::AnswerField;
+use super::field::STATUS;
 use super::negotiate::{BodyFormat, negotiate_format};
 use super::page::AnswerContent;
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
 use crate::printable::printable;
 use crate::verdict::Decision;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use std::sync::OnceLock;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 /// Why a request is rejected, whatever the policies say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,31 +53,22 @@ const MAX_HOST: usize = 256;
 /// The Retry-After of a server with too many connections.
 const BUSY_RETRY_AFTER: u32 = 10;
 
-/// One answer in each format, in the order of [`BodyFormat::ALL`].
-type FormattedAnswers = [Answer; 3];
-
-/// The answers to rejected requests, in the order of [`Rejection`].
-static REJECTIONS: [OnceLock<FormattedAnswers>; Rejection::Unreadable as usize + 1] =
-    [const { OnceLock::new() }; Rejection::Unreadable as usize + 1];
-
 impl Rejection {
-    /// The answer in the format that `Accept` asks for. All formats are made when the first one is
-    /// needed.
+    /// The answer in the format that `Accept` asks for. The connection is closed after it, because
+    /// the rest of the request may not have been read. If only the method is wrong (405), it stays
+    /// open.
     fn answer(self, headers: &HeaderMap) -> Answer {
-        REJECTIONS[self as usize].get_or_init(|| self.formatted_answers())
-            [negotiate_format(headers) as usize]
-            .clone()
-    }
-
-    /// Makes the answer in each format. The connection is closed after it, unless only the method
-    /// is wrong (405).
-    fn formatted_answers(self) -> FormattedAnswers {
+        let format = negotiate_format(headers);
         let (status, error, message) = match self {
             Rejection::Method => {
-                return method_not_allowed("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+                return method_not_allowed("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH", format);
             }
-            Rejection::ReadOnly => return method_not_allowed("GET, HEAD"),
-            Rejection::Malformed => return closing_answers(&failure_page(StatusCode::BAD_REQUEST)),
+            Rejection::ReadOnly => return method_not_allowed("GET, HEAD", format),
+            Rejection::Malformed => {
+                return failure_page(StatusCode::BAD_REQUEST)
+                    .to_answer(format)
+                    .closing_connection();
+            }
             Rejection::NoHost => (
                 StatusCode::BAD_REQUEST,
                 "no_host",
@@ -134,13 +124,11 @@ impl Rejection {
             retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY_AFTER),
             ..AnswerContent::new(status, error, message)
         };
-        let formats = closing_answers(&page);
+        let answer = page.to_answer(format).closing_connection();
         match self {
             // This field tells nginx that crawlgate refuses.
-            Rejection::Unreadable => {
-                formats.map(|answer| answer.with_field(AnswerField::Status, 403.into()))
-            }
-            _ => formats,
+            Rejection::Unreadable => answer.with_field(STATUS, 403.into()),
+            _ => answer,
         }
     }
 }
@@ -176,7 +164,7 @@ pub fn redirect_answer(location: &[u8], request: &RequestToAnswer<'_>) -> Option
     let page = AnswerContent::new(status, "moved", "This site is served over https.");
     Some(
         page.to_answer(negotiate_format(request.headers))
-            .with_field(AnswerField::Location, value)
+            .with_field(header::LOCATION, value)
             .for_method(request.method),
     )
 }
@@ -271,24 +259,16 @@ impl<'a> UnansweredRequest<'a> {
     }
 }
 
-/// The page in each format. The connection is closed after it, because the rest of the request may
-/// not have been read.
-fn closing_answers(page: &AnswerContent<'_>) -> FormattedAnswers {
-    BodyFormat::ALL.map(|format| page.to_answer(format).closing_connection())
-}
-
-/// A 405 in each format, which names the allowed methods. The connection stays open.
-fn method_not_allowed(allowed: &'static str) -> FormattedAnswers {
+/// A 405, which names the allowed methods. The connection stays open.
+fn method_not_allowed(allowed: &'static str, format: BodyFormat) -> Answer {
     let message = format!("This method is not allowed here. Allowed: {allowed}.");
     let page = AnswerContent::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         message,
     );
-    BodyFormat::ALL.map(|format| {
-        page.to_answer(format)
-            .with_field(AnswerField::Allow, HeaderValue::from_static(allowed))
-    })
+    page.to_answer(format)
+        .with_field(header::ALLOW, HeaderValue::from_static(allowed))
 }
 
 /// The page for a failure with this status. Every status except 400, 502 and 504 has the text of an

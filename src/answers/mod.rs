@@ -16,14 +16,14 @@ mod proxy_answers;
 mod refusal;
 mod served_file;
 
-pub use answer::Answer;
+pub use answer::{Answer, http1_name};
 pub use cache::AnswerCache;
 pub use context::{AnswerContext, RequestToAnswer};
 pub use errors::{
     Rejection, UnansweredRequest, challenge_answer, no_origin_answer, origin_failure, origin_full,
     redirect_answer, rejection_answer,
 };
-pub use field::AnswerField;
+pub use field::{DECISION, STATUS};
 pub use proxy_answers::{
     allow_answer, envoy_refusal, healthy, loop_detected, malformed_query, nginx_refusal, not_found,
     redirect_to_file,

@@ -2,6 +2,7 @@
 //! returns the [`BodyFormat`] of the answer: plain text, HTML or JSON. Quality values and wildcards
 //! are ignored.
 
+use crate::heads::{has_media_type, list_members};
 use http::{HeaderMap, header};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,9 +13,6 @@ pub enum BodyFormat {
 }
 
 impl BodyFormat {
-    /// All formats, in the order of their discriminants.
-    pub const ALL: [BodyFormat; 3] = [BodyFormat::Text, BodyFormat::Html, BodyFormat::Json];
-
     pub fn content_type(self) -> &'static str {
         match self {
             BodyFormat::Text => "text/plain; charset=utf-8",
@@ -26,9 +24,9 @@ impl BodyFormat {
 
 /// HTML if `Accept` names `text/html`, else JSON if it names `application/json`, else text.
 pub fn negotiate_format(headers: &HeaderMap) -> BodyFormat {
-    if accept_names(headers, "text/html") {
+    if accept_names(headers, b"text/html") {
         BodyFormat::Html
-    } else if accept_names(headers, "application/json") {
+    } else if accept_names(headers, b"application/json") {
         BodyFormat::Json
     } else {
         BodyFormat::Text
@@ -36,16 +34,10 @@ pub fn negotiate_format(headers: &HeaderMap) -> BodyFormat {
 }
 
 /// Whether `Accept` names this media type, with any parameters.
-fn accept_names(headers: &HeaderMap, media_type: &str) -> bool {
-    let mut members = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','));
-    members.any(|member| {
-        let range = member.split(';').next().unwrap_or_default();
-        range.trim().eq_ignore_ascii_case(media_type)
-    })
+fn accept_names(headers: &HeaderMap, media_type: &[u8]) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter();
+    let mut members = lines.flat_map(|line| list_members(line.as_bytes()));
+    members.any(|member| has_media_type(member, media_type))
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 //! page for crawlers points to robots.txt. Every value in HTML is escaped.
 
 use super::answer::Answer;
-use super::field::AnswerField;
 use super::negotiate::BodyFormat;
 use crate::policy::site::{PageTemplate, PageTemplatePart};
 use bytes::Bytes;
-use http::StatusCode;
+use http::{StatusCode, header};
 
 /// The content of an answer's body.
 pub struct AnswerContent<'a> {
@@ -57,7 +56,7 @@ impl AnswerContent<'_> {
     pub fn to_answer_with_body(&self, format: BodyFormat, body: Bytes) -> Answer {
         let retry_after = self
             .retry_after
-            .map(|seconds| (AnswerField::RetryAfter, seconds.into()));
+            .map(|seconds| (header::RETRY_AFTER, seconds.into()));
         Answer::uncacheable(self.status, format.content_type(), retry_after, body)
     }
 
@@ -72,20 +71,17 @@ impl AnswerContent<'_> {
         }
     }
 
-    /// Writes the status with its reason phrase, or `Blocked` if it has none.
-    fn write_title(&self, out: &mut String) {
-        out.push_str(self.status.as_str());
-        out.push(' ');
-        out.push_str(self.status.canonical_reason().unwrap_or("Blocked"));
+    /// The status with its reason phrase, or `Blocked` if it has none.
+    fn title(&self) -> String {
+        let reason = self.status.canonical_reason().unwrap_or("Blocked");
+        format!("{} {reason}", self.status.as_str())
     }
 
     /// The site's own page, with its variables replaced by escaped values.
     fn fill_template(&self, own: &PageTemplate) -> String {
-        let mut title = String::with_capacity(32);
-        self.write_title(&mut title);
         let parts = own.parts.iter().map(|part| match part {
             PageTemplatePart::Text(text) => text.clone(),
-            PageTemplatePart::Status => escape_html(&title),
+            PageTemplatePart::Status => escape_html(&self.title()),
             PageTemplatePart::Reason => escape_html(&self.message),
             PageTemplatePart::RequestId => escape_html(self.request_id.unwrap_or_default()),
         });
@@ -95,64 +91,44 @@ impl AnswerContent<'_> {
     /// The page as plain text: the title and the message, then the rule with its group, the link to
     /// robots.txt for crawlers, and the request's id, if the page has them.
     fn render_text(&self) -> String {
-        let mut text = String::with_capacity(256 + self.message.len());
-        self.write_title(&mut text);
-        push_all(&mut text, &["\n\n", &self.message, "\n"]);
+        let mut text = format!("{}\n\n{}\n", self.title(), self.message);
         if let Some(rule) = self.rule {
-            push_all(&mut text, &["\nRule:  ", rule, "\n"]);
+            text += &format!("\nRule:  {rule}\n");
             if let Some(group) = self.group {
-                push_all(&mut text, &["Group: ", group, "\n"]);
+                text += &format!("Group: {group}\n");
             }
         }
         if self.links_robots_txt {
-            text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+            text += "\nThe rules of this site for crawlers: /robots.txt\n";
         }
         if let Some(id) = self.request_id {
-            push_all(&mut text, &["\nRequest: ", id, "\n"]);
+            text += &format!("\nRequest: {id}\n");
         }
         text
     }
 
     /// The page as HTML, with the same parts as `AnswerContent::text`; every value is escaped.
     fn render_html(&self) -> String {
-        let mut title = String::with_capacity(32);
-        self.write_title(&mut title);
-        let title = escape_html(&title);
-        let mut html = String::with_capacity(512 + self.message.len());
-        push_all(
-            &mut html,
-            &[
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-                 content=\"width=device-width\">\n<title>",
-                &title,
-                "</title>\n<h1>",
-                &title,
-                "</h1>\n<p>",
-                &escape_html(&self.message),
-                "</p>\n",
-            ],
+        let title = escape_html(&self.title());
+        let message = escape_html(&self.message);
+        let mut html = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+             content=\"width=device-width\">\n<title>{title}</title>\n<h1>{title}</h1>\n<p>{message}</p>\n"
         );
         if let Some(rule) = self.rule {
-            push_all(
-                &mut html,
-                &["<p>Rule: <code>", &escape_html(rule), "</code>"],
-            );
+            html += &format!("<p>Rule: <code>{}</code>", escape_html(rule));
             if let Some(group) = self.group {
-                push_all(&mut html, &[" for <code>", &escape_html(group), "</code>"]);
+                html += &format!(" for <code>{}</code>", escape_html(group));
             }
-            html.push_str("</p>\n");
+            html += "</p>\n";
         }
         if self.links_robots_txt {
-            html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
+            html += "<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n";
         }
         if let Some(id) = self.request_id {
-            push_all(
-                &mut html,
-                &["<p>Request: <code>", &escape_html(id), "</code></p>\n"],
-            );
+            html += &format!("<p>Request: <code>{}</code></p>\n", escape_html(id));
         }
-        html.push_str("</html>\n");
-        html
+        html + "</html>\n"
     }
 
     /// The page as a JSON object and a line end. Values that the page does not have are left out.
@@ -160,10 +136,8 @@ impl AnswerContent<'_> {
         let mut json = serde_json::json!({
             "status": self.status.as_u16(), "error": self.error, "message": self.message,
         });
-        if self.links_robots_txt {
-            json["robots_txt"] = "/robots.txt".into();
-        }
         let optional = [
+            ("robots_txt", self.links_robots_txt.then_some("/robots.txt")),
             ("crawler", self.crawler),
             ("rule", self.rule),
             ("group", self.group),
@@ -181,25 +155,12 @@ impl AnswerContent<'_> {
     }
 }
 
-fn push_all(out: &mut String, parts: &[&str]) {
-    for part in parts {
-        out.push_str(part);
-    }
-}
-
 fn escape_html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -15,31 +15,31 @@
 //!   the origin asks crawlgate for this file.
 
 use super::answer::Answer;
-use super::field::AnswerField;
-use crate::heads::{join_lines, tag_values};
+use super::field::{DECISION, STATUS};
+use crate::heads::{X_ROBOTS_TAG, join_lines, tag_values};
 use crate::policy::SiteEntry;
 use crate::policy::site::TagLines;
 use crate::verdict::Decision;
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use std::sync::LazyLock;
 
 /// The likely status of a page.
 const LIKELY_STATUS: u16 = 200;
 /// The classes of content types: the field with the tags of a class, the beginning of its types,
 /// and an example of its types.
-const CONTENT_CLASSES: [(AnswerField, &str, &str); 5] = [
-    (AnswerField::TagsHtml, "text/html", "text/html"),
-    (AnswerField::TagsPdf, "application/pdf", "application/pdf"),
-    (AnswerField::TagsImage, "image/", "image/png"),
-    (AnswerField::TagsVideo, "video/", "video/mp4"),
-    (AnswerField::TagsOther, "", "application/byte-stream"),
+const CONTENT_CLASSES: [(&str, &str, &str); 5] = [
+    ("crawlgate-tags-html", "text/html", "text/html"),
+    ("crawlgate-tags-pdf", "application/pdf", "application/pdf"),
+    ("crawlgate-tags-image", "image/", "image/png"),
+    ("crawlgate-tags-video", "video/", "video/mp4"),
+    ("crawlgate-tags-other", "", "application/byte-stream"),
 ];
 
 static PASS_ANSWER: LazyLock<Answer> = LazyLock::new(|| {
     let fields = [
-        (AnswerField::ContentLength, 0.into()),
-        (AnswerField::Decision, HeaderValue::from_static("pass")),
+        (header::CONTENT_LENGTH, 0.into()),
+        (DECISION, HeaderValue::from_static("pass")),
     ];
     Answer::new(StatusCode::OK, fields, Bytes::new())
 });
@@ -54,29 +54,29 @@ pub fn allow_answer(judged: Option<(&Decision, &SiteEntry)>, content_type: &str)
     };
     let mut answer = PASS_ANSWER.clone();
     for (name, value) in entry.site.signals.fields(decision.signals) {
-        let field = AnswerField::from_signal_name(name);
+        let name = HeaderName::from_bytes(name.as_bytes());
         // A policy puts no control character there.
-        if let (Some(field), Ok(value)) = (field, HeaderValue::from_str(value)) {
-            answer = answer.with_field(field, value);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            answer = answer.with_field(name, value);
         }
     }
     if decision.path_rules.is_empty() {
         return answer;
     }
     if let Some(line) = tag_line(entry, decision, content_type) {
-        answer = answer.with_field(AnswerField::XRobotsTag, line);
+        answer = answer.with_field(X_ROBOTS_TAG, line);
     }
     let own = CONTENT_CLASSES
         .iter()
         .position(|(_, class, _)| content_type.starts_with(class));
-    for (place, (field, _, media)) in CONTENT_CLASSES.iter().enumerate() {
+    for (place, (name, _, media)) in CONTENT_CLASSES.iter().enumerate() {
         let media = if own == Some(place) {
             content_type
         } else {
             media
         };
         if let Some(line) = tag_line(entry, decision, media) {
-            answer = answer.with_field(*field, line);
+            answer = answer.with_field(HeaderName::from_static(name), line);
         }
     }
     answer
@@ -102,10 +102,7 @@ pub fn nginx_refusal(answer: &Answer) -> Answer {
     let status = HeaderValue::from(answer.status().as_u16());
     Answer::new(
         StatusCode::FORBIDDEN,
-        [
-            (AnswerField::ContentLength, 0.into()),
-            (AnswerField::Status, status),
-        ],
+        [(header::CONTENT_LENGTH, 0.into()), (STATUS, status)],
         Bytes::new(),
     )
 }
@@ -118,9 +115,9 @@ pub fn envoy_refusal(answer: Answer) -> Answer {
     }
     let fields = answer
         .fields()
-        .filter(|(field, _)| *field != AnswerField::Server);
+        .filter(|(field, _)| *field != header::SERVER);
     let fields: Vec<_> = fields
-        .map(|(field, value)| (field, value.clone()))
+        .map(|(field, value)| (field.clone(), value.clone()))
         .collect();
     Answer::new(StatusCode::TOO_MANY_REQUESTS, fields, answer.body().clone())
 }
@@ -128,7 +125,7 @@ pub fn envoy_refusal(answer: Answer) -> Answer {
 /// The answer (403) to a malformed query. Every proxy takes it for a refusal, because the proxy's
 /// client may be the reason.
 pub fn malformed_query(message: &str, method: &Method) -> Answer {
-    plain_text(StatusCode::FORBIDDEN, message, method).with_field(AnswerField::Status, 403.into())
+    plain_text(StatusCode::FORBIDDEN, message, method).with_field(STATUS, 403.into())
 }
 
 /// A redirect (301) to the usual spelling of a file that crawlgate serves. If the request passed,
@@ -139,7 +136,7 @@ pub fn redirect_to_file(location: HeaderValue, method: &Method) -> Answer {
         "This file has only one spelling.",
         method,
     )
-    .with_field(AnswerField::Location, location)
+    .with_field(header::LOCATION, location)
 }
 
 /// 404: crawlgate has no answer of its own. For a file, the proxy takes that of its origin.

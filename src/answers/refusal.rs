@@ -6,7 +6,6 @@
 
 use super::answer::Answer;
 use super::context::AnswerContext;
-use super::field::AnswerField;
 use super::negotiate::BodyFormat;
 use super::page::AnswerContent;
 use crate::crawlers::Claim;
@@ -15,7 +14,7 @@ use crate::policy::site;
 use crate::robots::format_seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name};
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, header};
 
 /// The challenge for a request without a token (RFC 6750, RSL 1.0 section 6.3.4).
 const LICENSE_CHALLENGE: HeaderValue = HeaderValue::from_static(
@@ -28,7 +27,9 @@ fn reason_text(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static
     match kind {
         Kind::Ambiguous => (
             "disallowed_by_robots_txt",
-            format!("The rules of this site disallow the path that this URL resolves to for {crawler}."),
+            format!(
+                "This URL resolves to a path that the rules of this site disallow for {crawler}."
+            ),
         ),
         Kind::TooFast => (
             "too_fast",
@@ -167,10 +168,7 @@ pub fn robots_txt_unavailable(retry_after: u32, format: BodyFormat) -> Answer {
 pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: BodyFormat) -> Answer {
     let decision = &context.judged.decision;
     let entry = context.judged.entry();
-    let license = entry
-        .site
-        .signals
-        .license(decision.signals, decision.rule.map(|rule| rule.group));
+    let license = decision.license(&entry.site);
     let crawler = crawler_name(context.registry, entry, decision.claim);
     let message = format!(
         "This site asks {crawler} for a licence: {}. A request with the field Authorization: License TOKEN is \
@@ -183,9 +181,9 @@ pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: Bod
         ..page
     }
     .to_answer(format)
-    .with_field(AnswerField::WwwAuthenticate, LICENSE_CHALLENGE);
+    .with_field(header::WWW_AUTHENTICATE, LICENSE_CHALLENGE);
     match license.and_then(|license| HeaderValue::from_str(&license.link).ok()) {
-        Some(link) => answer.with_field(AnswerField::Link, link),
+        Some(link) => answer.with_field(header::LINK, link),
         None => answer,
     }
 }

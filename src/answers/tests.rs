@@ -1,7 +1,9 @@
 //! Tests of the HTTP responses that crawlgate makes from a policy, down to their bytes.
 
+use super::field::REQUEST_ID;
 use super::*;
 use crate::crawlers::{Claim, Registry};
+use crate::heads::X_ROBOTS_TAG;
 use crate::policy::origin::OriginRobotsAvailability;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::record::SiteJudgement;
@@ -112,7 +114,7 @@ fn http1_text(answer: &Answer) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn field_value(answer: &Answer, field: AnswerField) -> &str {
+fn field_value(answer: &Answer, field: HeaderName) -> &str {
     answer
         .values(field)
         .next()
@@ -244,12 +246,12 @@ fn own_pages_replace_only_html() {
         assert_eq!(
             (
                 body_text(&paused),
-                field_value(&paused, AnswerField::RetryAfter)
+                field_value(&paused, header::RETRY_AFTER)
             ),
             ("<h1>Back soon</h1>", "1800")
         );
         assert_eq!(
-            field_value(&paused, AnswerField::ContentType),
+            field_value(&paused, header::CONTENT_TYPE),
             "text/html; charset=utf-8"
         );
     }
@@ -300,7 +302,7 @@ fn head_gets_the_head_of_get() {
     let head = http1_text(&world.answer_to(&decision, &Method::HEAD, &HeaderMap::new()));
     assert_eq!(head, get[..get.find("\r\n\r\n").unwrap() + 4]);
     let block = world.answer_to(&world.decision("/a&'b"), &Method::HEAD, &HeaderMap::new());
-    assert!(block.body().is_empty() && field_value(&block, AnswerField::ContentLength) != "0");
+    assert!(block.body().is_empty() && field_value(&block, header::CONTENT_LENGTH) != "0");
 }
 
 #[test]
@@ -333,7 +335,7 @@ fn other_methods_get_405_with_allow() {
         &HeaderMap::new(),
     );
     assert_eq!(
-        (answer.status(), field_value(&answer, AnswerField::Allow)),
+        (answer.status(), field_value(&answer, header::ALLOW)),
         (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD")
     );
     let request = RequestToAnswer {
@@ -343,8 +345,8 @@ fn other_methods_get_405_with_allow() {
     let trace = rejection_answer(Rejection::Method, &request);
     assert_eq!(trace.status(), 405);
     assert!(
-        field_value(&trace, AnswerField::Allow).contains("GET")
-            && !field_value(&trace, AnswerField::Allow).contains("TRACE")
+        field_value(&trace, header::ALLOW).contains("GET")
+            && !field_value(&trace, header::ALLOW).contains("TRACE")
     );
 }
 
@@ -358,11 +360,11 @@ fn refusal_names_the_rule_in_every_format() {
     ] {
         let answer = world.get("/a&'b", &accept(format));
         assert_eq!(answer.status(), 403);
-        assert_eq!(field_value(&answer, AnswerField::ContentType), content_type);
-        assert_eq!(field_value(&answer, AnswerField::CacheControl), "no-store");
-        assert_eq!(field_value(&answer, AnswerField::XRobotsTag), "noindex");
+        assert_eq!(field_value(&answer, header::CONTENT_TYPE), content_type);
+        assert_eq!(field_value(&answer, header::CACHE_CONTROL), "no-store");
+        assert_eq!(field_value(&answer, X_ROBOTS_TAG), "noindex");
         assert_eq!(
-            field_value(&answer, AnswerField::ContentLength),
+            field_value(&answer, header::CONTENT_LENGTH),
             answer.body().len().to_string()
         );
         assert!(
@@ -441,18 +443,12 @@ fn slow_down_and_pause_have_retry_after() {
         assert_eq!(
             (
                 answer.status().as_u16(),
-                field_value(&answer, AnswerField::RetryAfter)
+                field_value(&answer, header::RETRY_AFTER)
             ),
             (status, seconds)
         );
         assert_eq!(json["retry_after"].to_string(), seconds);
         assert!(http1_text(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
-        let again = world.answer_to(&decision, &Method::GET, &accept("application/json"));
-        assert_eq!(
-            again.body().as_ptr(),
-            answer.body().as_ptr(),
-            "prepared and sent again"
-        );
     }
 }
 
@@ -470,7 +466,7 @@ fn owners_body_is_sent_as_it_is_written() {
         assert_eq!(
             (
                 body_text(&answer),
-                field_value(&answer, AnswerField::ContentType)
+                field_value(&answer, header::CONTENT_TYPE)
             ),
             (text, content_type)
         );
@@ -486,7 +482,7 @@ fn licence_demand_has_a_challenge() {
     };
     let answer = world.answer_to(&decision, &Method::GET, &HeaderMap::new());
     assert_eq!(answer.status(), 402);
-    assert!(field_value(&answer, AnswerField::WwwAuthenticate).starts_with("License error="));
+    assert!(field_value(&answer, header::WWW_AUTHENTICATE).starts_with("License error="));
 }
 
 #[test]
@@ -496,14 +492,11 @@ fn tdmrep_has_an_entity_tag() {
     assert_eq!(
         (
             whole.status().as_u16(),
-            field_value(&whole, AnswerField::ContentType)
+            field_value(&whole, header::CONTENT_TYPE)
         ),
         (200, "application/json")
     );
-    let condition = header_map(&[(
-        header::IF_NONE_MATCH,
-        field_value(&whole, AnswerField::ETag),
-    )]);
+    let condition = header_map(&[(header::IF_NONE_MATCH, field_value(&whole, header::ETAG))]);
     let fresh = world.get("/.well-known/tdmrep.json", &condition);
     assert_eq!((fresh.status().as_u16(), fresh.body().len()), (304, 0));
 }
@@ -528,17 +521,14 @@ fn failures_close_the_connection_and_carry_tags_and_ids() {
             },
         );
         assert_eq!(
-            (
-                answer.status().as_u16(),
-                field_value(&answer, AnswerField::RequestId)
-            ),
+            (answer.status().as_u16(), field_value(&answer, REQUEST_ID)),
             (sent, "id-1")
         );
         assert!(
             answer.closes_connection() && http1_text(&answer).contains("\r\nConnection: close\r\n")
         );
         assert_eq!(
-            field_value(&answer, AnswerField::XRobotsTag),
+            field_value(&answer, X_ROBOTS_TAG),
             if sent >= 500 { "noindex" } else { "" }
         );
     }
@@ -560,13 +550,7 @@ fn answer_converts_into_a_response() {
         .collect();
     let expected: Vec<_> = answer
         .fields()
-        .map(|(field, value)| (field.name(), value.clone()))
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     assert_eq!(sent, expected);
-    for (field, _) in answer.fields() {
-        assert_eq!(
-            field.http1_name().to_ascii_lowercase(),
-            field.name().as_str()
-        );
-    }
 }

@@ -1,10 +1,8 @@
 //! Reads the access logs of an audit from files, directories or standard input. [`LogInput`] names
 //! a log, [`LogReader`] reads it in chunks of whole lines, and [`for_each_line`] reads it line by
 //! line. Logs may be compressed with gzip or zstd; their first bytes show the format.
-//! [`sort_by_time`] sorts logs by the time of their first request, not by name.
 
-use crate::logs::{ColumnHeader, LineFormat, LineReader, LogLine};
-use crate::time::Timestamp;
+use crate::logs::ColumnHeader;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -18,14 +16,6 @@ const MAX_CHUNKS_PER_LINE: usize = 16;
 
 /// The longest signature of a compression format. Every log is longer.
 const MAGIC_BYTES: usize = 6;
-
-/// A log cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {name}: {error}")]
-pub struct LogError {
-    name: String,
-    error: io::Error,
-}
 
 /// An access log that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,11 +35,9 @@ impl LogInput {
         }
     }
 
-    pub fn error(&self, error: io::Error) -> LogError {
-        LogError {
-            name: self.display_name(),
-            error,
-        }
+    /// The error with the name of the log that cannot be read.
+    pub fn error(&self, error: io::Error) -> io::Error {
+        io::Error::other(format!("cannot read {}: {error}", self.display_name()))
     }
 
     /// The size of the file, compressed as it is. `None` for standard input and for a file that is
@@ -98,32 +86,17 @@ impl LogInput {
         })
     }
 
-    /// The first chunk. `None` if there is none, and for what can be read only once.
-    fn first_chunk(&self) -> Option<LineChunk> {
-        if !matches!(self.stored_bytes(), Ok(Some(_))) {
-            return None;
-        }
-        self.open().ok()?.next_chunk()
-    }
-
-    /// Whether it is a file that begins with `<`, maybe after blanks or a byte order mark.
+    /// Whether it is a file that begins with `<`, maybe after blanks or a byte order mark. `false` for
+    /// what can be read only once.
     pub fn is_xml(&self) -> bool {
-        self.first_chunk().is_some_and(|chunk| {
+        if !matches!(self.stored_bytes(), Ok(Some(_))) {
+            return false;
+        }
+        let chunk = self.open().ok().and_then(|mut log| log.next_chunk());
+        chunk.is_some_and(|chunk| {
             let text = String::from_utf8_lossy(&chunk.bytes);
-            text.trim_start_matches('\u{feff}')
-                .trim_start()
-                .starts_with('<')
-        })
-    }
-
-    /// The time of the first request in the first chunk. `None` if it has none, or there is no chunk.
-    fn first_time(&self, format: &LineFormat) -> Option<Timestamp> {
-        let chunk = self.first_chunk()?;
-        let mut lines = LineReader::new(format, chunk.header);
-        let mut texts = chunk.bytes.split(|byte| *byte == b'\n');
-        texts.find_map(|text| match lines.parse(without_return(text)) {
-            Ok(LogLine::Request(record)) => Some(record.time),
-            _ => None,
+            let text = text.trim_start_matches('\u{feff}');
+            text.trim_start().starts_with('<')
         })
     }
 }
@@ -131,7 +104,7 @@ impl LogInput {
 /// What editors and transfers leave beside logs.
 const LEFTOVER_ENDINGS: [&str; 6] = ["~", ".swp", ".swo", ".tmp", ".part", ".lock"];
 
-/// The logs at a path: standard input for `-`, the regular files of a directory by name, or the file
+/// The logs at a path: standard input for `-`, the regular files of a directory, or the file
 /// itself. Hidden files and what editors and transfers leave behind are no logs.
 ///
 /// # Errors
@@ -153,30 +126,17 @@ pub fn logs_at(path: &Path) -> io::Result<Vec<LogInput>> {
             logs.push(LogInput::File(entry.path()));
         }
     }
-    logs.sort();
     if logs.is_empty() {
         return Err(io::Error::other("is a directory without logs"));
     }
     Ok(logs)
 }
 
-/// Sorts logs by the time of their first request, and leaves out a file that is named twice. Logs
-/// without a known time come last, by name.
-pub fn sort_by_time(logs: &mut Vec<LogInput>, format: &LineFormat) {
-    if logs.len() > 1 {
-        logs.sort_by_cached_key(|log| {
-            let time = log.first_time(format);
-            (time.is_none(), time, log.clone())
-        });
-        logs.dedup();
-    }
-}
-
 /// Calls `on_line` with each line of a log, in order and without its end (`\n` or `\r\n`).
 ///
 /// # Errors
 /// The log cannot be opened or read to its end. The lines before the error are passed all the same.
-pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> Result<(), LogError> {
+pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Result<()> {
     let opened = input.open();
     let mut reader = opened.map_err(|error| input.error(error))?;
     while let Some(chunk) = reader.next_chunk() {
@@ -328,12 +288,10 @@ impl LogReader {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        CHUNK_BYTES, ColumnHeader, LineFormat, LineReader, LogInput, LogLine, LogReader, logs_at,
-        sort_by_time,
-    };
+    use super::{CHUNK_BYTES, ColumnHeader, LogInput, LogReader, logs_at};
+    use crate::logs::{LineFormat, LineReader, LogLine};
     use std::fs;
-    use std::io::{self, Read, Write};
+    use std::io::{self, Read};
 
     fn log_reader(reader: impl Read + 'static) -> LogReader {
         LogReader {
@@ -438,31 +396,20 @@ mod tests {
     }
 
     #[test]
-    fn directory_gives_its_logs_in_order_of_time() {
+    fn directory_gives_its_logs_without_leftovers() {
         let directory = tempfile::tempdir().expect("a directory");
-        let write = |name: &str, day: u32| {
-            let line =
-                format!(r#"192.0.2.7 - - [{day}/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#);
-            let path = directory.path().join(name);
-            let mut file = fs::File::create(&path).expect("a file");
-            writeln!(file, "junk\n{line}").expect("room");
-            path
-        };
-        let newest = write("a.log", 24);
-        let oldest = write("b.log.gz.log", 22);
-        let middle = write("c.log", 23);
+        let names = ["b.log.gz.log", "a.log"];
+        for name in names {
+            fs::write(directory.path().join(name), "junk\n").expect("a file");
+        }
         for leftover in ["a.log.swp", ".hidden", "d.log~", "e.part"] {
-            write(leftover, 21);
+            fs::write(directory.path().join(leftover), "").expect("a file");
         }
         fs::create_dir(directory.path().join("z")).expect("a directory");
         assert!(logs_at(&directory.path().join("z")).is_err());
-        let unknown = directory.path().join("0.log");
-        fs::write(&unknown, "junk\n").expect("a file");
         let mut logs = logs_at(directory.path()).expect("logs");
-        assert_eq!(logs.len(), 4);
-        logs.push(LogInput::File(middle.clone()));
-        logs.reverse();
-        sort_by_time(&mut logs, &LineFormat::Detect);
-        assert_eq!(logs, [oldest, middle, newest, unknown].map(LogInput::File));
+        logs.sort_by(|log, other| other.cmp(log));
+        let found = names.map(|name| LogInput::File(directory.path().join(name)));
+        assert_eq!(logs, found);
     }
 }

@@ -12,7 +12,7 @@ mod sitemap_urls;
 mod tally;
 mod worker;
 
-pub use input::{LogInput, for_each_line, logs_at, sort_by_time};
+pub use input::{LogInput, for_each_line, logs_at};
 pub use pool::{AuditProgress, audit_logs};
 pub use rules::{AuditRules, DatedRobotsTxt};
 pub use sitemap_urls::SitemapUrls;

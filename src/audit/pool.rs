@@ -2,13 +2,14 @@
 //! one worker thread per processor judges and counts the requests. Then the counts of all workers
 //! are merged into one [`Report`].
 
-use super::input::{LogError, LogInput};
+use super::input::LogInput;
 use super::report::build_report;
 use super::rules::AuditRules;
 use super::tally::{AuditTally, KeyBudget};
 use super::worker::{AuditOptions, AuditWorker, LogChunk};
 use crate::crawlers::Registry;
 use crate::report::{DamagedLog, Report};
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -34,7 +35,7 @@ pub fn audit_logs(
     registry: &'static Registry,
     options: &AuditOptions,
     progress: &mut dyn FnMut(AuditProgress),
-) -> Result<Report, LogError> {
+) -> io::Result<Report> {
     let mut total_bytes = Some(0);
     for input in inputs {
         let bytes = input.stored_bytes().map_err(|error| input.error(error))?;
@@ -107,7 +108,7 @@ impl ChunkProducer<'_> {
     ///
     /// # Errors
     /// The log cannot be opened.
-    fn read_log(&mut self, index: usize, input: &LogInput) -> Result<(), LogError> {
+    fn read_log(&mut self, index: usize, input: &LogInput) -> io::Result<()> {
         let opened = input.open();
         let mut reader = opened.map_err(|error| input.error(error))?;
         let mut first_line = 1;

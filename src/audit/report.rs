@@ -195,12 +195,22 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
             });
         }
     }
+    let mut devices = top_entries(&tally.devices, limit);
+    // Most crawlers have no form for smartphones.
+    if devices.iter().all(|device| device.name == "desktop") {
+        devices.clear();
+    }
+    let mut days = top_entries(&tally.days, usize::MAX);
+    days.sort_by(|day, other| day.name.cmp(&other.name));
     // Stable: equal numbers stay in the order of the statuses.
     statuses.sort_by_key(|of_status| Reverse(of_status.requests));
     CrawlerRow {
         sections: top_entries(&tally.sections, limit),
         with_parameters: tally.with_parameters,
         parameters: top_entries(&tally.parameters, limit),
+        combinations: top_entries(&tally.combinations, limit),
+        devices,
+        days,
         paths: top_entries(&paths, limit),
         statuses,
         sitemap: sitemap.and_then(|urls| sitemap_coverage(urls, &tally.sitemap, limit)),
@@ -327,6 +337,7 @@ fn top_entries(sketch: &TopKSketch, limit: usize) -> Vec<TopEntry> {
         name: printable(&counted.key),
         count: counted.count,
         error: counted.error,
+        usage: sketch.usages.get(&*counted.key).copied(),
     });
     entries.collect()
 }

@@ -60,6 +60,14 @@ impl SitemapUrls {
         }
     }
 
+    /// Compares requests without a host as those to this host, if a sitemap lists URLs of it.
+    pub fn set_main_host(&mut self, host: &str) {
+        let host = comparable_host(host.as_bytes());
+        if self.hosts.contains_key(&host) {
+            self.main_host = host;
+        }
+    }
+
     fn key(&self, host: &str, target: &[u8], scratch: &mut TargetScratch) -> u64 {
         self.hasher.hash_one((host, scratch.normalise(target).sent))
     }

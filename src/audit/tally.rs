@@ -6,15 +6,16 @@
 //! counts separately the requests that only the older robots.txt allows. If the log goes on beyond
 //! that time, these requests finally count as allowed.
 
-use crate::logs::UnreadableReason;
+use crate::logs::{LogRecord, UnreadableReason};
 use crate::record::{CountedAction, RequestCounts, printable_path};
 use crate::report::{ClientIdentity, LineCounts};
-use crate::sketch::TopKSketch;
+use crate::sketch::{KeyUsage, TopKSketch};
 use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::{AHashMap, AHashSet};
 use derive_more::AddAssign;
+use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use strum::VariantArray;
@@ -125,7 +126,7 @@ impl JudgedRequest<'_> {
             | Action::Pass
             | Action::Pause { .. }
             | Action::RobotsTxt
-            | Action::TdmRep => CountedAction::Pass,
+            | Action::Tdmrep => CountedAction::Pass,
         }
     }
 }
@@ -254,6 +255,12 @@ pub struct RequestTally {
     pub with_parameters: u64,
     /// The names of the parameters in queries.
     pub parameters: TopKSketch,
+    /// The requested paths with the names of all parameters of the query.
+    pub combinations: TopKSketch,
+    /// `smartphone` and `desktop`, by the user agent.
+    pub devices: TopKSketch,
+    /// The UTC days of its requests.
+    pub days: TopKSketch,
     /// The requested paths by status. Those under 0 have no known status, or were answered with
     /// robots.txt.
     pub statuses: BTreeMap<u16, StatusTally>,
@@ -340,25 +347,45 @@ impl RequestTally {
         }
     }
 
-    /// Counts the path of a request, its section, and the names of its parameters.
-    pub fn add_url(&mut self, status: u16, target: &[u8], budget: &KeyBudget) {
+    /// Counts the day and the device of a request, its path, its section, and the names of its
+    /// parameters.
+    pub fn add_url(&mut self, status: u16, record: &LogRecord<'_>, budget: &KeyBudget) {
+        let day = record.time.format_day();
+        budget.add(&mut self.days, day.as_bytes());
+        let user_agent = record.user_agent.as_deref().unwrap_or_default();
+        let is_mobile = memmem::find(user_agent, b"Mobile").is_some();
+        let device: &[u8] = if is_mobile { b"smartphone" } else { b"desktop" };
+        budget.add(&mut self.devices, device);
+        let target = &*record.target;
         let path = printable_path(target);
         let section = first_path_segment(&path);
-        budget.add(&mut self.sections, section);
         if let Some(query) = memchr::memchr(b'?', target) {
             let query = &target[query + 1..];
             self.with_parameters += u64::from(!query.is_empty());
-            for (place, name) in parameter_names(query).enumerate() {
-                let mut earlier = parameter_names(query).take(place);
-                if !name.is_empty() && earlier.all(|earlier| earlier != name) {
-                    budget.add(&mut self.parameters, name);
-                }
+            let names: BTreeSet<&[u8]> = parameter_names(query).collect();
+            for name in &names {
+                budget.add(&mut self.parameters, name);
+            }
+            let names: Vec<&[u8]> = names.into_iter().collect();
+            if !names.is_empty() {
+                let combination = [&*path, &names.join(&b'&')].join(&b'?');
+                budget.add(&mut self.combinations, &combination);
             }
         }
         let of_status = self.statuses.entry(status).or_default();
         of_status.requests += 1;
-        budget.add(&mut of_status.sections, section);
-        budget.add(&mut of_status.paths, &path);
+        for (list, key) in [
+            (&mut self.sections, section),
+            (&mut of_status.sections, section),
+            (&mut of_status.paths, &*path),
+        ] {
+            budget.add(list, key);
+            let usage = KeyUsage {
+                bytes: record.bytes,
+                last: Some(record.time),
+            };
+            list.add_usage(key, usage);
+        }
     }
 
     /// Adds what another worker has counted.
@@ -369,6 +396,9 @@ impl RequestTally {
         self.sections.merge(&other.sections);
         self.with_parameters += other.with_parameters;
         self.parameters.merge(&other.parameters);
+        self.combinations.merge(&other.combinations);
+        self.devices.merge(&other.devices);
+        self.days.merge(&other.days);
         for (status, theirs) in other.statuses {
             let known = self.statuses.entry(status).or_default();
             known.requests += theirs.requests;
@@ -467,18 +497,19 @@ pub fn first_path_segment(path: &[u8]) -> &[u8] {
     &path[..end]
 }
 
-/// The names of the first parameters of a query.
+/// The names of the first parameters of a query that have a name.
 fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     let parameters = query.split(|byte| *byte == b'&').take(MAX_PARAMETERS);
-    parameters.map(|parameter| {
+    let names = parameters.map(|parameter| {
         let end = memchr::memchr(b'=', parameter).unwrap_or(parameter.len());
         &parameter[..end.min(MAX_PARAMETER_BYTES)]
-    })
+    });
+    names.filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBudget, MAX_KEYS, MIN_LIST_KEYS, RequestTally};
+    use super::{KeyBudget, LogRecord, MAX_KEYS, MIN_LIST_KEYS, RequestTally};
     use crate::sketch::TopKSketch;
 
     #[test]
@@ -493,7 +524,12 @@ mod tests {
             "//shop",
             "*",
         ] {
-            tally.add_url(200, target.as_bytes(), &KeyBudget::default());
+            let record = LogRecord {
+                target: target.as_bytes().into(),
+                bytes: 10,
+                ..LogRecord::default()
+            };
+            tally.add_url(200, &record, &KeyBudget::default());
         }
         let count = |sketch: &TopKSketch| -> Vec<(String, u64)> {
             let top = sketch.top(9).into_iter();
@@ -510,6 +546,13 @@ mod tests {
         assert_eq!(count(&tally.sections), sections);
         let parameters = [named("color", 2), named("flag", 1), named("size", 1)];
         assert_eq!(count(&tally.parameters), parameters);
+        let combinations = [
+            named("/shop/?color", 1),
+            named("/shop/shoes?color&flag&size", 1),
+        ];
+        assert_eq!(count(&tally.combinations), combinations);
+        let usage = tally.sections.usages.get(&b"/shop/"[..]);
+        assert_eq!(usage.map(|usage| usage.bytes), Some(30));
         // The query of one is empty.
         assert_eq!(tally.with_parameters, 2);
         assert_eq!(tally.statuses[&200].requests, 7);
@@ -526,7 +569,11 @@ mod tests {
         let query: String = (0..100).map(|number| format!("&p{number}")).collect();
         let target = format!("/a?{}{query}", "x".repeat(100));
         for _ in 0..9 {
-            tally.add_url(200, target.as_bytes(), &KeyBudget::default());
+            let record = LogRecord {
+                target: target.as_bytes().into(),
+                ..LogRecord::default()
+            };
+            tally.add_url(200, &record, &KeyBudget::default());
         }
         assert_eq!(tally.parameters.len(), 8);
         let top = tally.parameters.top(9);

@@ -84,7 +84,6 @@ pub struct AuditWorker<'a> {
     claim_cache: Vec<AHashMap<Box<[u8]>, Claim>>,
     cached_claims: usize,
     scratch: DecisionScratch,
-    url_buffer: Vec<u8>,
     last_host: Vec<u8>,
     /// The counts of all chunks so far.
     pub tally: AuditTally,
@@ -110,7 +109,6 @@ impl<'a> AuditWorker<'a> {
             claim_cache: rules.site_entries().map(|_| AHashMap::new()).collect(),
             cached_claims: 0,
             scratch: DecisionScratch::default(),
-            url_buffer: Vec::new(),
             last_host: Vec::new(),
             tally: AuditTally::default(),
         }
@@ -154,13 +152,11 @@ impl<'a> AuditWorker<'a> {
     fn find_wanted_site(&self, record: &LogRecord<'_>) -> Option<MatchedSite<'a>> {
         let host = record.host.as_deref();
         if let Some(index) = self.wanted_site {
-            return match host {
+            let found = match host {
                 None => self.rules.get_site(index),
-                Some(_) => self
-                    .rules
-                    .find_site(host, record.time)
-                    .filter(|found| found.index == index),
+                Some(_) => self.rules.find_site(host, record.time),
             };
+            return found.filter(|found| found.index == index);
         }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
         let named = host.zip(wanted);
@@ -210,23 +206,20 @@ impl<'a> AuditWorker<'a> {
                 return;
             }
         }
-        match claim {
-            claim if is_challenge || claim == Claim::Visitor => {
-                self.tally.visitors += 1;
-                self.tally.lines.visitors_bytes += record.bytes;
-                if !is_challenge {
-                    self.count_visit(record, host.unwrap_or_default());
-                }
+        if is_challenge || claim == Claim::Visitor {
+            self.tally.visitors += 1;
+            self.tally.lines.visitors_bytes += record.bytes;
+            if !is_challenge {
+                self.count_visit(record, host.unwrap_or_default());
             }
-            claim => {
-                if claim == Claim::UnknownBot {
-                    let name = self_given_name(user_agent).unwrap_or("(no name)");
-                    self.budget
-                        .add(&mut self.tally.unknown_bots, name.as_bytes());
-                }
-                self.count_crawler_request(record, &found, user_agent, claim);
-            }
+            return;
         }
+        if claim == Claim::UnknownBot {
+            let name = self_given_name(user_agent).unwrap_or("(no name)");
+            self.budget
+                .add(&mut self.tally.unknown_bots, name.as_bytes());
+        }
+        self.count_crawler_request(record, &found, user_agent, claim);
     }
 
     /// Notes a host of the log. Most lines have the host of the line before.
@@ -340,7 +333,7 @@ impl<'a> AuditWorker<'a> {
             // As in the counts of statuses.
             let is_page = !decision.robots_txt;
             let status = if is_page { record.status } else { 0 };
-            row.add_url(status, &record.target, self.budget);
+            row.add_url(status, record, self.budget);
             if is_page && let Some(urls) = urls {
                 urls.count(record, &mut self.scratch.target, &mut row.sitemap);
             }
@@ -372,17 +365,13 @@ impl<'a> AuditWorker<'a> {
     /// Counts the URL of a request: the host and the beginning of the path, with `?...` for a query,
     /// because the queries of searches are all different.
     fn count_url(&mut self, record: &LogRecord<'_>) {
-        self.url_buffer.clear();
-        self.url_buffer
-            .extend_from_slice(record.host.as_deref().unwrap_or_default());
+        let host = record.host.as_deref().unwrap_or_default();
         let (path, query) = match memchr::memchr(b'?', &record.target) {
             Some(query) => (&record.target[..query], b"?...".as_slice()),
             None => (&*record.target, b"".as_slice()),
         };
-        self.url_buffer
-            .extend_from_slice(&path[..path.len().min(MAX_URL_BYTES)]);
-        self.url_buffer.extend_from_slice(query);
-        self.budget.add(&mut self.tally.urls, &self.url_buffer);
+        let url = [host, &path[..path.len().min(MAX_URL_BYTES)], query].concat();
+        self.budget.add(&mut self.tally.urls, &url);
     }
 }
 

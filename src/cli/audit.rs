@@ -13,17 +13,17 @@ use crate::audit::{
 };
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
-use crate::identity::refresh::{ListUpdateReport, ListUpdateResult, list_file_name, update_lists};
+use crate::identity::refresh::{ListUpdateReport, update_lists};
 use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
 use crate::policy::SiteEntry;
-use crate::printable::printable;
-use crate::report::{LogSummary, NO_RULES, Report};
+use crate::report::{LogSummary, Report};
 use crate::settings::ListSource;
 use crate::sitemap::SitemapLocation;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
+use crate::yaml::nearest_word;
 use ipnet::IpNet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Only this site, by host or policy name; lines without a host count as this site's
     #[arg(long, alias = "host")]
     site: Option<String>,
-    /// Only this crawler, by id or token; other is all unknown bots
+    /// Only this crawler, by id or token; "other" means all unknown bots
     #[arg(long)]
     crawler: Option<String>,
     /// How many crawlers to list under traffic and URLs, and how many URLs of each; at most 500 in
@@ -145,12 +145,12 @@ pub fn run(arguments: &Arguments) -> Result {
         && rules
             .site_entries()
             .all(|entry| entry.site.document.groups.is_empty());
-    if has_no_rules {
-        print_message!("note: {NO_RULES}");
+    if let Some(site) = &arguments.site {
+        check_site(site, &rules)?;
     }
     let crawler = arguments.crawler.as_deref();
     let crawler = crawler_label(crawler, rules.site_entries(), registry)?;
-    let inputs = find_logs(&arguments.log, &options.format)?;
+    let inputs = find_logs(&arguments.log)?;
     let top = arguments.top.or(crawler.is_some().then_some(TOP_OF_ONE));
     let options = AuditOptions {
         site: arguments.site.clone(),
@@ -160,7 +160,7 @@ pub fn run(arguments: &Arguments) -> Result {
             arguments.origin.state.as_deref(),
             registry,
         )?,
-        sitemap: load_sitemaps(&arguments.sitemaps)?,
+        sitemap: load_sitemaps(&arguments.sitemaps, arguments.site.as_deref())?,
         top: top.map(|top| top as usize),
         ..options
     };
@@ -184,8 +184,24 @@ pub fn run(arguments: &Arguments) -> Result {
     }
 }
 
-/// The URLs of these sitemaps; `None` without sitemaps. Fails if they have no URL.
-fn load_sitemaps(sitemaps: &[String]) -> Result<Option<SitemapUrls>> {
+/// Fails if there are policies, and none has this name or host.
+fn check_site(site: &str, rules: &AuditRules) -> Result {
+    let is_host = rules.find_site(Some(site.as_bytes()), now()).is_some();
+    if is_host || rules.site_index(site).is_some() {
+        return Ok(());
+    }
+    let names = rules.site_entries().map(|entry| &*entry.site.name);
+    let near = nearest_word(site, names).map(|near| format!("; did you mean {near}?"));
+    fail!(
+        Usage,
+        "--site {site}: no policy has this name or host{}",
+        near.unwrap_or_default()
+    )
+}
+
+/// The URLs of these sitemaps; `None` without sitemaps. Lines without a host count as those of `site`.
+/// Fails if the sitemaps have no URL.
+fn load_sitemaps(sitemaps: &[String], site: Option<&str>) -> Result<Option<SitemapUrls>> {
     if sitemaps.is_empty() {
         return Ok(None);
     }
@@ -199,13 +215,11 @@ fn load_sitemaps(sitemaps: &[String]) -> Result<Option<SitemapUrls>> {
         })?;
         let summary = &mut urls.summary;
         for file in files {
-            for found in file.findings {
-                let problem = format!("{}: {}", file.source.name, found.diagnostic.message);
-                summary.unread.push(printable(problem.as_bytes()));
-            }
+            summary.unread.extend(file.problems());
         }
         summary.names.push(SitemapLocation::new(written).name());
     }
+    urls.set_main_host(site.unwrap_or_default());
     if urls.summary.urls == 0 {
         let problems = urls.summary.unread.join("; ");
         fail!(Runtime, "--sitemap: there is no absolute URL. {problems}");
@@ -213,8 +227,8 @@ fn load_sitemaps(sitemaps: &[String]) -> Result<Option<SitemapUrls>> {
     Ok(Some(urls))
 }
 
-/// The logs of these files and directories, in the order of time.
-pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>> {
+/// The logs of these files and directories by name, without those that are named twice.
+pub fn find_logs(paths: &[PathBuf]) -> Result<Vec<LogInput>> {
     let mut inputs = Vec::new();
     for path in paths {
         inputs.extend(audit::logs_at(path).map_err(file_failure("read", path))?);
@@ -227,7 +241,8 @@ pub fn find_logs(paths: &[PathBuf], format: &LineFormat) -> Result<Vec<LogInput>
     {
         fail!(Usage, "- is given twice; standard input can be read once");
     }
-    audit::sort_by_time(&mut inputs, format);
+    inputs.sort();
+    inputs.dedup();
     Ok(inputs)
 }
 
@@ -267,14 +282,8 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
         );
     }
     if log.unreadable > 0 && log.unreadable >= log.counts.lines - log.counts.server_messages {
-        let has = |reason: UnreadableReason| log.unreadable_reasons.contains_key(reason.id());
-        if has(UnreadableReason::MissingKey) {
-            fail!(
-                Runtime,
-                "no line has all keys of --map; compare the keys with a line of the log"
-            );
-        }
-        if has(UnreadableReason::Utf16) {
+        let reasons = &log.unreadable_reasons;
+        if reasons.contains_key(UnreadableReason::Utf16.id()) {
             fail!(
                 Runtime,
                 "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG"
@@ -294,11 +303,20 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
              with $http_user_agent in --log-format; if not, omit the log"
         );
     }
+    if arguments.site.is_some() && log.counts.other_hosts > 0 {
+        check_judged(report, log)?;
+    }
     let Some(fail_on) = arguments.fail_on else {
         return Ok(());
     };
     check_fail_on(report, log, fail_on)?;
-    check_nothing_lost(report, log, arguments.max_unreadable)
+    // A check that found nothing passes only if nothing was lost.
+    check_readable(
+        log,
+        log.unreadable + log.counts.no_user_agent + log.counts.no_host,
+        arguments.max_unreadable.unwrap_or(0.0),
+    )?;
+    check_judged(report, log)
 }
 
 /// Fails if more than a share (`max`, from 0 to 1) of all lines but messages of servers are `lost`.
@@ -307,16 +325,9 @@ fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
     if lost as f64 <= max * lines as f64 {
         return Ok(());
     }
-    let reason = log
-        .unreadable_reasons
-        .iter()
-        .max_by_key(|(_, number)| **number);
-    let reason = reason.map_or_else(String::new, |(reason, _)| {
-        format!(", most of them because of {reason}")
-    });
     fail!(
         Runtime,
-        "{} of {} could not be read or judged{reason}. The report lacks them. Describe the lines with --log-format, or allow \
+        "{} of {} could not be read or judged. The report lacks them. Describe the lines with --log-format, or allow \
          more of them with --max-unreadable (now {} %)",
         thousands(lost),
         plural(thousands(lines), "line"),
@@ -324,14 +335,8 @@ fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
     )
 }
 
-/// A check that found nothing passes only if nothing was lost. Fails for more lost lines than `max`
-/// (by default for any), and if no request was judged.
-fn check_nothing_lost(report: &Report, log: &LogSummary, max: Option<f64>) -> Result {
-    check_readable(
-        log,
-        log.unreadable + log.counts.no_user_agent + log.counts.no_host,
-        max.unwrap_or(0.0),
-    )?;
+/// Fails if no request was judged.
+fn check_judged(report: &Report, log: &LogSummary) -> Result {
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
     let left_out = log.counts.other_hosts + log.counts.outside_period;
@@ -366,7 +371,7 @@ fn check_fail_on(report: &Report, log: &LogSummary, fail_on: FailOn) -> Result {
 
 /// The failure if no line of the logs could be read.
 pub fn no_readable_line_failure() -> Result {
-    let problem = "none of the lines could be read; describe them with --log-format, or with --map if they are JSON";
+    let problem = "none of the lines could be read; describe them with --log-format, or with --map if they are JSON. Compare the keys of --map with a line of the log";
     Err(Failure::Runtime(problem.into()))
 }
 
@@ -454,7 +459,8 @@ fn read_dated_robots_txt(value: &str) -> Result<DatedRobotsTxt> {
     })
 }
 
-/// The line of progress: lines and rate, and, if the size is known, a bar and the time left.
+/// The line of progress: lines and rate, and, if the size is known, how much is done and the time
+/// left.
 fn progress_line(progress: AuditProgress, seconds: f64) -> String {
     let rate = (progress.lines as f64 / seconds) as u64;
     let lines = format!(
@@ -466,14 +472,8 @@ fn progress_line(progress: AuditProgress, seconds: f64) -> String {
         return lines;
     };
     let part = (progress.bytes_read as f64 / size as f64).clamp(0.001, 1.0);
-    let done = (part * 20.0) as usize;
     let left = (seconds / part - seconds) as u64;
-    format!(
-        "[{}{}] {:>3.0} %  {lines}, {left} s left",
-        "#".repeat(done),
-        " ".repeat(20 - done),
-        part * 100.0
-    )
+    format!("{:.0} %, {lines}, {left} s left", part * 100.0)
 }
 
 /// A percentage like `10%`, `10` or `0.5%`, as a share from 0 to 1.
@@ -560,19 +560,10 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
             error.as_deref().unwrap_or_default()
         );
     }
-    PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
-        let absent = updates
-            .iter()
-            .filter(|update| update.result == ListUpdateResult::Absent);
-        let absent = absent.min_by_key(|update| update.url.len());
-        Failure::Runtime(match (from, absent) {
-            (ListSource::Directory(directory), Some(absent)) => format!(
-                "{} has none of the lists. Put each list there under its URL, like {}",
-                directory.display(),
-                directory.join(list_file_name(&absent.url)).display()
-            ),
-            _ => "none of the lists could be fetched. If you have them as files, name their directory with --lists DIR"
-                .to_owned(),
-        })
+    let networks = PublishedNetworks::new(means, lists, now());
+    networks.ok_or_else(|| {
+        let problem = "none of the published lists could be fetched or read. --lists DIR reads files; a file has the URL of \
+                       its list as its name, like DIR/openai.com/gptbot.json";
+        Failure::Runtime(problem.into())
     })
 }

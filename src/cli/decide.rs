@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// Run as a decision service for your own proxy (nginx, Caddy, HAProxy, Traefik, Envoy)
 #[derive(clap::Args)]
 #[command(
-    after_help = "Your proxy asks for each request, and forwards it itself.
+    after_help = "For each request your proxy asks crawlgate. If the request may pass, the proxy forwards it.
 
 Examples:
   crawlgate decide --listen unix:/run/crawlgate/decide.sock

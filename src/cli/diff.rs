@@ -7,7 +7,9 @@ use super::url_list::for_each_url;
 use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
 use crate::audit::{AuditOptions, AuditRules, DatedRobotsTxt, client_identity, for_each_line};
 use crate::crawlers::{Claim, Registry};
-use crate::diff::{ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text};
+use crate::diff::{
+    AccessEffect, ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text,
+};
 use crate::logs::{ColumnHeader, LineReader, LogLine};
 use crate::numbers::plural;
 use crate::policy::{Site, Snapshot};
@@ -29,7 +31,7 @@ Examples:
   crawlgate diff robots.txt policies/shop.yaml --log access.log --since 7d --lists yes
   crawlgate diff old.txt robots.txt --log access.log --crawler googlebot
 
-Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.")]
+Exit codes: 0 nothing changes, 1 something changes (see --fail-on-loss), 2 wrong usage, 3 a file cannot be read or used.")]
 pub struct Arguments {
     /// A policy, a directory of policies, or a robots.txt (.txt, an http(s) URL, or -)
     old: PathBuf,
@@ -42,7 +44,7 @@ pub struct Arguments {
     /// Compare on the requests of an access log; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     log: Vec<PathBuf>,
-    /// Only this crawler, by id or token; other is all unknown bots
+    /// Only this crawler, by id or token; "other" means all unknown bots
     #[arg(long)]
     crawler: Option<String>,
     #[command(flatten)]
@@ -54,6 +56,9 @@ pub struct Arguments {
     format: DiffFormat,
     #[command(flatten)]
     origin: OriginFlags,
+    /// Exit with 1 only if a crawler loses access
+    #[arg(long)]
+    fail_on_loss: bool,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -108,7 +113,12 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let is_json = arguments.json || arguments.format == DiffFormat::Json;
     print_result(is_json, &difference, text)?;
-    findings_failure_unless(!difference.changed)
+    let is_failing = if arguments.fail_on_loss {
+        difference.has_effect(AccessEffect::Loses)
+    } else {
+        difference.changed
+    };
+    findings_failure_unless(!is_failing)
 }
 
 /// Reads a robots.txt, or policies without their pauses. A directory without policies allows
@@ -165,7 +175,7 @@ fn compare_logs(
     options: AuditOptions,
     comparison: &mut Comparison<'_>,
 ) -> Result {
-    let inputs = audit::find_logs(&arguments.log, &options.format)?;
+    let inputs = audit::find_logs(&arguments.log)?;
     let registry = Registry::builtin();
     let lists = arguments.reading.lists.as_ref();
     let state = arguments.origin.state.as_deref();
@@ -179,12 +189,7 @@ fn compare_logs(
              --lists yes fetches the lists"
         );
     }
-    let is_outside = |time| {
-        options
-            .period
-            .as_ref()
-            .is_some_and(|period| !period.contains(&time))
-    };
+    let period = options.period.as_ref();
     let mut read = 0_u64;
     let mut skipped = 0_u64;
     for input in inputs {
@@ -198,7 +203,7 @@ fn compare_logs(
                         == ClientIdentity::SuspectedImpostor
                 };
                 match record.user_agent.as_deref() {
-                    _ if is_outside(record.time) => {}
+                    _ if period.is_some_and(|period| !period.contains(&record.time)) => {}
                     Some(user_agent) => {
                         comparison.compare_request(&record, user_agent, &pretends);
                     }

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::crawlers::Registry;
 use crate::evidence::{
-    CaseFindings, CaseScope, ExportedLog, LogStatus, VerifyKey, build_case, delete_personal_values,
-    ensure_checkpoints, fetch_timestamps, format_time, log_status, open_existing,
+    CaseFindings, CaseScope, ExportedLog, LogStatus, OpenEvidenceLog, VerifyKey, build_case,
+    delete_personal_values, ensure_checkpoints, fetch_timestamps, log_status, open_existing,
     read_exported_logs, rotate_key, verify_case,
 };
 use crate::files;
@@ -20,7 +20,8 @@ use crate::printable::join;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use askama::Template;
-use std::error::Error;
+use clap::builder::NonEmptyStringValueParser;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,6 @@ const MAX_CASE_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// About how long a crawler may use a robots.txt from before the observation.
 const DAY: Duration = Duration::from_secs(86_400);
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// Export evidence about a crawler as one file, and verify such a file
 #[derive(clap::Args)]
@@ -53,7 +53,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum EvidenceCommand {
-    /// Write a case: what a crawler did on a site, with the proof
+    /// Write a case: what a crawler did on a site, and what the site published, with the proof
     Export(ExportArguments),
     /// Verify a case with the public key of its log
     Verify(VerifyArguments),
@@ -76,16 +76,16 @@ struct ExportArguments {
     /// The site
     #[arg(long)]
     site: String,
-    /// The crawler, by id or token
-    #[arg(long)]
-    crawler: String,
+    /// The crawler, by id or token [default: a case of each crawler in the log]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    crawler: Option<String>,
     /// From this time on, like 2026-11-01 or 2026-11-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Timestamp,
     /// Until this time [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
-    /// The case, a new file
+    /// The case, a new file; without --crawler, a directory for the cases
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The state directory; repeat it for other instances on this machine
@@ -94,7 +94,7 @@ struct ExportArguments {
     #[command(flatten)]
     config: ConfigFlag,
     /// Add a case that was exported on another machine; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "crawler")]
     join: Vec<PathBuf>,
 }
 
@@ -144,18 +144,13 @@ pub fn run(arguments: &Arguments) -> Result {
     }
 }
 
-/// Writes a case into a new file, from the logs on this machine and the joined cases. Timestamps are
-/// fetched now; a missing one gives only a message. Fails if the case does not hold by its own check;
-/// the file is written all the same.
+/// Writes a case of one crawler, or of each crawler of the site, from the logs on this machine and the
+/// joined cases. Timestamps are fetched now; a missing one gives only a message.
 fn run_export(arguments: &ExportArguments) -> Result {
     let now = SystemTime::now();
-    let registry = Registry::builtin();
-    let span = CaseScope {
+    let mut span = CaseScope {
         site: arguments.site.clone(),
-        crawler: registry
-            .find(&arguments.crawler)
-            .map_or(&arguments.crawler, |index| &registry.get(index).id)
-            .clone(),
+        crawler: String::new(),
         from: system_time(arguments.from),
         to: arguments.to.map_or(now, system_time).min(now),
     };
@@ -167,8 +162,13 @@ fn run_export(arguments: &ExportArguments) -> Result {
         given => given.to_vec(),
     };
     let mut logs = Vec::new();
+    let mut crawlers = BTreeSet::new();
     for directory in &directories {
         let mut log = open_existing(directory)?;
+        let mut chains = log_status(&log)?.chains;
+        // Without a crawler, a chain is about the site or the log.
+        chains.retain(|chain| chain.site == span.site && !chain.crawler.is_empty());
+        crawlers.extend(chains.into_iter().map(|chain| chain.crawler));
         print_first_days(directory, &span.site, arguments.from)?;
         ensure_checkpoints(&mut log, &span, now)?;
         if let Err(error) = fetch_timestamps(&mut log, now) {
@@ -178,20 +178,55 @@ fn run_export(arguments: &ExportArguments) -> Result {
         }
         logs.push(log);
     }
-    let mut joined = Vec::new();
-    for file in &arguments.join {
-        let read = read_joined_case(file);
-        joined.extend(
-            read.map_err(|error| Failure::Runtime(format!("--join {}: {error}", file.display())))?,
+    if crawlers.is_empty() && arguments.join.is_empty() {
+        fail!(
+            Usage,
+            "the evidence log has no site {} with crawlers: run crawlgate evidence status",
+            span.site
         );
     }
-    let (archive, findings) = build_case(&mut logs, joined, &span, now)?;
-    write_new_file(&arguments.output, &archive)?;
+    for log in &logs {
+        print_message!(
+            "the public key of the log is {}",
+            log.key.verify_key().to_line()
+        );
+    }
+    let mut joined = Vec::new();
+    for file in &arguments.join {
+        let read = read_case(file)
+            .and_then(|archive| read_exported_logs(&archive).map_err(io::Error::other));
+        joined.extend(read.map_err(file_failure("read", file))?);
+    }
+    if let Some(name) = &arguments.crawler {
+        let registry = Registry::builtin();
+        let known = registry.find(name).map(|index| &registry.get(index).id);
+        span.crawler = known.unwrap_or(name).clone();
+        return write_case(&mut logs, joined, &span, now, &arguments.output);
+    }
+    for crawler in crawlers {
+        let output = arguments.output.join(format!("{crawler}.tar"));
+        span.crawler = crawler;
+        write_case(&mut logs, Vec::new(), &span, now, &output)?;
+    }
+    Ok(())
+}
+
+/// Writes a case into a new file. Fails if the case does not hold by its own check; the file is
+/// written all the same.
+fn write_case(
+    logs: &mut [OpenEvidenceLog],
+    joined: Vec<ExportedLog>,
+    span: &CaseScope,
+    now: SystemTime,
+    output: &Path,
+) -> Result {
+    let (archive, findings) = build_case(logs, joined, span, now)?;
+    write_new_file(output, &archive)?;
     let requests: usize = findings.logs.iter().map(|log| log.requests.len()).sum();
     let served: usize = findings.logs.iter().map(|log| log.served.len()).sum();
     print_message!(
         "{}: {}, robots.txt served: {}",
-        arguments.output.display(),
+        output.display(),
         plural(requests, "request"),
         plural(served, "time"),
     );
@@ -201,21 +236,6 @@ fn run_export(arguments: &ExportArguments) -> Result {
             log.log,
             log.from,
             log.to
-        );
-        // A running crawlgate that has nothing to write confirms the time every 30 seconds. A joined log
-        // ends when it was exported.
-        let is_own = logs.iter().any(|own| own.key.verify_key().name == log.log);
-        if is_own && log.to < format_time(span.to - MINUTE) {
-            print_message!(
-                "note: nothing was written after {}: crawlgate did not run, or the log or the disk was full",
-                log.to
-            );
-        }
-    }
-    for log in &logs {
-        print_message!(
-            "the public key of the log is {}",
-            log.key.verify_key().to_line()
         );
     }
     if findings.faults.is_empty() {
@@ -239,11 +259,6 @@ fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
         }
     }
     Ok(())
-}
-
-/// The logs of a case that was exported on another machine.
-fn read_joined_case(file: &Path) -> Result<Vec<ExportedLog>, Box<dyn Error>> {
-    Ok(read_exported_logs(&read_case(file)?)?)
 }
 
 /// Reads the file of a case. It is in memory twice while it is checked.

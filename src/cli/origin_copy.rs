@@ -130,7 +130,7 @@ impl OriginCopies {
             }
             (None, None) if self.is_given => "there is no copy, so its rules are missing here".into(),
             (None, None) => {
-                "not known, so its rules are missing here (give --origin-robots FILE or --state DIR)".into()
+                "not known before the first start, so its rules are missing here (or give --origin-robots FILE)".into()
             }
         };
         Some(match self.held_back_reason(site) {

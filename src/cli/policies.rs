@@ -296,10 +296,8 @@ mod tests {
         let origins = InitialOriginRobots::default();
         let options = SiteLoadOptions {
             policies,
-            strict: false,
-            may_be_missing: false,
             origins,
-            published_proof: false,
+            ..SiteLoadOptions::default()
         };
         let (store, remembered) = StateStore::in_memory_only();
         let server = SiteManager::start(options, &store, &remembered, now)

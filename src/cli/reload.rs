@@ -3,6 +3,7 @@
 use super::{Result, control, findings_failure_unless, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::sites::{ReloadOutcome, ReloadReport};
+use crate::time::Timestamp;
 use askama::Template;
 
 /// Reload the policies of the running crawlgate
@@ -18,7 +19,7 @@ pub struct Arguments {
 }
 
 /// Makes the running crawlgate reload its policies, and end the sites of `--remove`. Prints the
-/// result for each site, and fails unless every file is in force as it is.
+/// result for each site with a changed file. Fails unless every file is in force as it is.
 pub fn run(arguments: &Arguments) -> Result {
     let ControlResponse::Reloaded(report) =
         arguments.output.control.send(&ControlRequest::Reload {
@@ -42,6 +43,17 @@ struct ReloadText<'a> {
     report: &'a ReloadReport,
 }
 
+impl ReloadText<'_> {
+    /// Of each unchanged site since when its policy is in force.
+    fn unchanged(&self) -> Vec<Option<Timestamp>> {
+        let sites = self.report.sites.iter();
+        sites
+            .filter(|site| site.outcome == ReloadOutcome::Unchanged)
+            .map(|site| site.since)
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,8 +62,9 @@ mod tests {
 
     #[test]
     fn deferred_policy_waits_and_is_not_called_replaced() {
+        use ReloadOutcome::*;
         let mut report = ReloadReport {
-            sites: [ReloadOutcome::Replaced, ReloadOutcome::Kept]
+            sites: [Replaced, Unchanged, Kept, Unchanged]
                 .map(|outcome| SiteReload {
                     site: "shop".into(),
                     outcome,
@@ -62,7 +75,12 @@ mod tests {
             ..ReloadReport::default()
         };
         let text = |report: &ReloadReport| ReloadText { report }.to_string();
-        assert!(text(&report).starts_with("shop: replaced\nshop: rejected"));
+        let shown = text(&report);
+        assert!(
+            shown.starts_with("shop: replaced; \"crawlgate status\" says from when new rules count and block\nshop: rejected"),
+            "{shown}"
+        );
+        assert!(shown.ends_with("\n2 sites unchanged\n"), "{shown}");
         report.waiting = Some(Finding::new("waits-for-state", "later"));
         let shown = text(&report);
         assert!(shown.contains("\nshop: waits\nshop: rejected"), "{shown}");

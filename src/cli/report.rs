@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Only this site
     #[arg(long)]
     site: Option<String>,
-    /// Only this crawler, by id or token; other is all unknown bots
+    /// Only this crawler, by id or token; "other" means all unknown bots
     #[arg(long)]
     crawler: Option<String>,
     #[command(flatten)]
@@ -55,8 +55,7 @@ pub struct PeriodFlags {
     /// 2026-11-01T10:00:00Z [default: all of a log, or up to 30 days of the history]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<PeriodBound>,
-    /// The end, in the same form; requests at that time do not count [default: the end of the log,
-    /// or now]
+    /// The end, in the same form, not included [default: the end of the log, or now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<PeriodBound>,
 }
@@ -89,8 +88,9 @@ pub struct ReportFlags {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print CSV: a row for each crawler and identity, and in an audit for each of its most frequent
-    /// sections, parameters and paths, and for each URL of --sitemap that it never requested
+    /// Print CSV: a row for each crawler and identity. An audit adds rows for what each crawler
+    /// requested most (sections, parameters, paths), and for URLs of --sitemap that it never
+    /// requested
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     csv: bool,
     /// Add a table of all crawlers with all counts

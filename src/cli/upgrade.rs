@@ -13,7 +13,7 @@ use crate::admin::{UpgradeReport, UpgradeRequest};
 Exit codes: 0 replaced, 1 the old process continues, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
-    /// End a process that still answers the last requests of an earlier upgrade
+    /// End the process that an earlier upgrade replaced, even if it still answers requests
     #[arg(long)]
     now: bool,
     /// Upgrade even if no service manager will follow the new process

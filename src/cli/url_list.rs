@@ -4,6 +4,7 @@ use super::Result;
 use super::check::sitemaps::read_sitemap;
 use crate::audit::{LogInput, for_each_line};
 use crate::printable::printable_path;
+use crate::sitemap::SitemapFindings;
 use crate::yaml::strip_http_scheme;
 use std::path::Path;
 
@@ -49,14 +50,11 @@ fn for_each_sitemap_url(written: &str, mut on_url: impl FnMut(&str)) -> Result {
         urls.filter(|url| url.contains("://")).for_each(&mut on_url);
         Vec::new()
     })?;
-    let mut findings = files.iter().flat_map(|file| &file.findings);
-    let Some(found) = findings.next() else {
-        return Ok(());
-    };
-    let help = match *found.urls {
-        [] => "",
-        _ if strip_http_scheme(written).is_some() => "; name one of its sitemaps in its place",
-        _ => "; put the sitemaps of the index beside it, or name one of them in its place",
-    };
-    fail!(Runtime, "--urls: {}{help}", found.diagnostic.message)
+    match files.iter().flat_map(SitemapFindings::problems).next() {
+        Some(problem) => fail!(
+            Runtime,
+            "--urls: {problem}. If {written} is an index, put its sitemaps beside it, or name one of them in its place"
+        ),
+        None => Ok(()),
+    }
 }

@@ -6,6 +6,7 @@ use super::address::{is_in_address, words_outside_addresses};
 use super::byte_search::{contains_ignore_case, ends_with_ignore_case, words};
 use super::program_words::{BROWSER_WORDS, FETCHER_ENDINGS, TOOL_ENDINGS, word_list};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use std::sync::LazyLock;
 
 /// The kind of program that sends a user agent, the weakest evidence first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,23 +137,17 @@ impl ProgramClassifier {
 pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
 /// The last three letters of all endings: by the last two letters, a bit for each third-last one.
-static LAST_THREE_LETTERS: [u32; 26 * 26] = {
+static LAST_THREE_LETTERS: LazyLock<[u32; 26 * 26]> = LazyLock::new(|| {
     let mut bits = [0; 26 * 26];
-    let mut place = 0;
-    while place < TOOL_ENDINGS.len() + BOT_ENDINGS.len() {
-        let ending = match place.checked_sub(TOOL_ENDINGS.len()) {
-            None => TOOL_ENDINGS[place].as_bytes(),
-            Some(place) => BOT_ENDINGS[place],
-        };
-        let end = ending.len();
-        let third = ending[end - 3] - b'a';
-        let second = ending[end - 2] - b'a';
-        let last = ending[end - 1] - b'a';
-        bits[second as usize * 26 + last as usize] |= 1 << third;
-        place += 1;
+    let tools = TOOL_ENDINGS.iter().map(|ending| ending.as_bytes());
+    for ending in tools.chain(BOT_ENDINGS) {
+        if let [.., third, second, last] = *ending {
+            let pair = usize::from(second - b'a') * 26 + usize::from(last - b'a');
+            bits[pair] |= 1 << (third - b'a');
+        }
     }
     bits
-};
+});
 
 /// Whether the last three letters of a text are those of some ending. A quick test before the
 /// endings are compared.

@@ -2,6 +2,8 @@
 //! `program_words.txt`: names of operating systems, browser engines and tools, taken from their
 //! documentation. Endings that are typical for names of tools are in [`TOOL_ENDINGS`].
 
+use std::sync::LazyLock;
+
 const WORD_LISTS: &str = include_str!("program_words.txt");
 
 /// The words of a section of `program_words.txt`, by its heading: `[tools]`.
@@ -16,51 +18,8 @@ pub fn word_list(heading: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Endings of the names of tools within the string of a browser: `LinkChecker`, `CookieHubScan`.
-pub const TOOL_ENDINGS: &[&str] = &[
-    "crawl",
-    "scan",
-    "scanner",
-    "check",
-    "checker",
-    "validator",
-    "monitor",
-    "monitoring",
-    "uptime",
-    "synthetic",
-    "synthetics",
-    "preview",
-    "fetcher",
-    "snapshot",
-    "screenshot",
-    "thumbnail",
-    "thumbnails",
-    "thumbnailer",
-    "analyzer",
-    "analyser",
-    "inspector",
-    "audit",
-    "archiver",
-    "verifier",
-    "verify",
-    "harvester",
-    "indexer",
-    "finder",
-    "seeker",
-    "observatory",
-    "classifier",
-    "sitecrawl",
-    "diagnostics",
-    "collector",
-    "optimizer",
-    "watcher",
-    "extractor",
-    "scanning",
-    "survey",
-    "tool",
-    "translate",
-    "transcoder",
-    "downloader",
-];
+pub static TOOL_ENDINGS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_list("[tool endings]").collect());
 
 /// Endings of the names of apps that download pages or media: `RealPlayer%20Downloader/1750
 /// CFNetwork/760.4.2`.

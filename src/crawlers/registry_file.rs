@@ -2,8 +2,7 @@
 //! entries.
 
 use super::crawler::Crawler;
-use crate::yaml::{Diagnostics, MapFields, SourceFile, located_values};
-use std::time::Duration;
+use crate::yaml::{Diagnostics, MapFields, NodeReader, SourceFile, located_values};
 
 /// Parses all records.
 ///
@@ -36,14 +35,8 @@ fn decode_crawler(fields: &mut MapFields<'_>) -> Option<Crawler> {
         must_not_match: fields.text_list("must_not_match"),
         user_agent: optional_text(fields, "ua"),
         reading: fields.variant("reading", "a reading").unwrap_or_default(),
-        crawl_delay: match optional_text(fields, "crawl_delay").as_deref() {
-            Some("yes") => Some(true),
-            Some("no") => Some(false),
-            _ => None,
-        },
-        robots_cache: optional_text(fields, "robots_cache")
-            .as_deref()
-            .and_then(parse_cache_time),
+        crawl_delay: fields.get("crawl_delay", NodeReader::boolean),
+        robots_cache: fields.get("robots_cache", NodeReader::duration),
         shares_cache: optional_text(fields, "shares_cache"),
         rdns: fields.text_list("rdns"),
         forward_undocumented: fields
@@ -85,16 +78,4 @@ fn decode_markers(fields: &mut MapFields<'_>) -> Vec<String> {
         );
     }
     located_values(&listed)
-}
-
-/// The duration in a note: `a week`, or the number of hours before ` h`, as in `up to 72 h`. `None`
-/// for any other note.
-fn parse_cache_time(note: &str) -> Option<Duration> {
-    let hours: u64 = if note.contains("a week") {
-        7 * 24
-    } else {
-        let (before, _) = note.split_once(" h")?;
-        before.rsplit(' ').next()?.parse().ok()?
-    };
-    Some(Duration::from_secs(hours * 3_600))
 }

@@ -9,7 +9,7 @@
 
 use super::query::{DecisionQuery, DecisionQueryError, QueryProtocol, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, AnswerField, Rejection, RequestToAnswer, allow_answer, envoy_refusal, healthy,
+    Answer, DECISION, Rejection, RequestToAnswer, STATUS, allow_answer, envoy_refusal, healthy,
     loop_detected, malformed_query, nginx_refusal, not_found, redirect_to_file, rejection_answer,
 };
 use crate::heads::{OWN_USER_AGENT, likely_content_type, path_of};
@@ -145,10 +145,10 @@ impl Responder for DecisionService {
         let action = judged.map(|(decision, _)| decision.action);
         let answer = self.answer(&query, request, judged, action, own);
         let client_status = answer
-            .values(AnswerField::Status)
+            .values(STATUS)
             .next()
             .and_then(|status| status.to_str().ok()?.parse().ok());
-        let recorded = match (client_status, answer.values(AnswerField::Decision).next()) {
+        let recorded = match (client_status, answer.values(DECISION).next()) {
             (Some(status), _) => (status, ResponseEnd::Complete),
             // The status of a request that passes is that of the proxy's origin.
             (None, Some(_)) => (0, ResponseEnd::Unknown),
@@ -166,7 +166,7 @@ impl Responder for DecisionService {
 fn served_file_path(action: Action) -> Option<&'static str> {
     match action {
         Action::RobotsTxt => Some(ROBOTS_TXT),
-        Action::TdmRep => Some(TDMREP),
+        Action::Tdmrep => Some(TDMREP),
         _ => None,
     }
 }

@@ -288,12 +288,11 @@ impl ComparedSide {
 
 /// An action with its status, if it has one: `block 403`, `pass`.
 fn describe_action(action: Action, site: &Site) -> String {
-    let report = action_report(action, site);
-    match (action, report.status) {
+    match (action, action_report(action, site).status) {
         (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => {
-            format!("{} {status}", report.kind)
+            format!("{} {status}", action.name())
         }
-        _ => report.kind.to_owned(),
+        _ => action.name().to_owned(),
     }
 }
 

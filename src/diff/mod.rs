@@ -18,7 +18,10 @@ pub use show::{render_markdown, render_text};
 use crate::policy::Snapshot;
 use serde::Serialize;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The URLs that are listed for one change.
+const MAX_URLS: usize = 10_000;
 
 /// The old or the new rules.
 pub struct ComparedRules {
@@ -76,9 +79,13 @@ impl Difference {
     /// Whether a log was compared, and no crawler gains access. That does not show that nothing
     /// opens: crawlers that obey never request what is closed to them.
     fn may_hide_gains(&self) -> bool {
+        self.basis == ComparisonBasis::Log && !self.has_effect(AccessEffect::Gains)
+    }
+
+    /// Whether a change has this effect on a crawler.
+    pub fn has_effect(&self, effect: AccessEffect) -> bool {
         let mut changes = self.sites.iter().flat_map(|site| &site.access);
-        self.basis == ComparisonBasis::Log
-            && !changes.any(|change| change.effect == AccessEffect::Gains)
+        changes.any(|change| change.effect == effect)
     }
 }
 
@@ -151,6 +158,8 @@ pub struct AccessChange {
 pub struct Occurrences {
     /// The shortest URL.
     pub url: String,
+    /// The first 10,000 of them that differ.
+    pub urls: BTreeSet<String>,
     /// URLs, or requests of crawlers.
     pub count: u64,
     /// Requests of visitors, tools, and clients that only pretend to be a crawler.
@@ -177,6 +186,9 @@ impl Occurrences {
         };
         *counted += u64::from(self.last != number);
         self.last = number;
+        if self.urls.len() < MAX_URLS {
+            self.urls.insert(url.to_owned());
+        }
         if self.url.is_empty() || (url.len(), url) < (self.url.len(), self.url.as_str()) {
             self.url = url.to_owned();
         }
@@ -196,6 +208,15 @@ pub enum AccessEffect {
 }
 
 impl AccessEffect {
+    /// Words for people.
+    fn words(self) -> &'static str {
+        match self {
+            AccessEffect::Loses => "lose access",
+            AccessEffect::Gains => "gain access",
+            AccessEffect::Changes => "get another answer",
+        }
+    }
+
     fn from_treatments(old: &CrawlerTreatment, new: &CrawlerTreatment) -> AccessEffect {
         match new.access_rank().cmp(&old.access_rank()) {
             Ordering::Less => AccessEffect::Loses,

@@ -9,7 +9,7 @@ use super::{
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::{clip, join, printable};
 use askama::Template;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Further crawlers are only counted.
 const MAX_NAMED: usize = 6;
@@ -50,20 +50,13 @@ struct SiteMarkdown<'a> {
 }
 
 impl SiteMarkdown<'_> {
-    /// The changes of access, by their effect, with the titles of their tables.
-    fn access_tables(&self) -> [(&'static str, Vec<&AccessChange>); 3] {
-        [
-            (AccessEffect::Loses, "Crawlers lose access"),
-            (AccessEffect::Gains, "Crawlers gain access"),
-            (AccessEffect::Changes, "Crawlers get another answer"),
-        ]
-        .map(|(effect, title)| {
-            let changes = self.site.access.iter();
-            (
-                title,
-                changes.filter(|change| change.effect == effect).collect(),
-            )
-        })
+    /// The changes of access, by their effect.
+    fn access_tables(&self) -> BTreeMap<AccessEffect, Vec<&AccessChange>> {
+        let mut tables: BTreeMap<AccessEffect, Vec<&AccessChange>> = BTreeMap::new();
+        for change in &self.site.access {
+            tables.entry(change.effect).or_default().push(change);
+        }
+        tables
     }
 }
 
@@ -99,51 +92,36 @@ pub fn render_markdown(difference: &Difference) -> String {
 }
 
 /// How many crawlers and settings change.
-fn site_counts(site: &SiteDifference) -> Vec<String> {
-    let mut counts = Vec::new();
-    for (number, one, more) in [
-        (
-            count_affected(site, AccessEffect::Loses),
-            "crawler loses access",
-            "crawlers lose access",
-        ),
-        (
-            count_affected(site, AccessEffect::Gains),
-            "crawler gains access",
-            "crawlers gain access",
-        ),
-        (
-            count_affected(site, AccessEffect::Changes),
-            "crawler gets another answer",
-            "crawlers get another answer",
-        ),
-        (site.responses.len(), "header changes", "headers change"),
-        (site.settings.len(), "setting changes", "settings change"),
+fn site_counts(site: &SiteDifference) -> String {
+    let mut crawlers: BTreeMap<AccessEffect, BTreeSet<&String>> = BTreeMap::new();
+    for change in &site.access {
+        crawlers
+            .entry(change.effect)
+            .or_default()
+            .extend(&change.crawlers);
+    }
+    let counts = crawlers.iter().map(|(effect, crawlers)| {
+        let crawlers = plural_thousands(crawlers.len(), "crawler");
+        format!("{}: {crawlers}", effect.words())
+    });
+    let mut counts: Vec<String> = counts.collect();
+    for (number, what) in [
+        (site.responses.len(), "header"),
+        (site.settings.len(), "setting"),
     ] {
         if number > 0 {
-            counts.push(format!("{number} {}", if number == 1 { one } else { more }));
+            counts.push(format!("change: {}", plural_thousands(number, what)));
         }
     }
-    counts
+    join(counts, ", ")
 }
 
-/// How many crawlers have a change of this effect.
-fn count_affected(site: &SiteDifference, effect: AccessEffect) -> usize {
-    let changes = site.access.iter().filter(|change| change.effect == effect);
-    let crawlers: BTreeSet<&String> = changes.flat_map(|change| &change.crawlers).collect();
-    crawlers.len()
-}
-
-/// How the requests of a crawler change: `loses access in 18 (4 paths)`.
+/// How the requests of a crawler change: `lose access: 18 requests (4 paths)`.
 fn request_change_words(crawler: &CrawlerRequests) -> String {
     let changes = crawler.changes.iter().map(|(effect, changed)| {
-        let verb = match effect {
-            AccessEffect::Loses => "loses access",
-            AccessEffect::Gains => "gains access",
-            AccessEffect::Changes => "gets another answer",
-        };
+        let requests = plural_thousands(changed.requests, "request");
         let paths = plural_thousands(changed.paths, "path");
-        format!("{verb} in {} ({paths})", thousands(changed.requests))
+        format!("{}: {requests} ({paths})", effect.words())
     });
     join(changes, ", ")
 }

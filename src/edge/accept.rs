@@ -159,7 +159,7 @@ impl AcceptService {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let counter = self.counter.clone();
         let health = self.worker_health.answer_checks();
-        let stops = self.stops.clone();
+        let mut stops = self.stops.clone();
         let started = spawn(self.name, move || {
             runtime.block_on(async {
                 tokio::spawn(health);
@@ -181,9 +181,9 @@ impl AcceptService {
                     }
                 }
                 drop(accepting);
-                // A connection may outlast the stop. The process ends when the last one has, or
-                // when their time is up.
-                std::future::pending::<()>().await;
+                // A connection may outlast the stop, until its time is up. Then the runtime is dropped
+                // with all connections, and each open request is recorded.
+                let _ = stops.ending.wait_for(|ending| *ending).await;
             });
         });
         started.map(drop)

@@ -3,7 +3,8 @@
 //! until its client reads. [`record_answer`] records in logs and metrics how much of the response
 //! was sent. [`bare_rejection`] makes an error response for a request that could not be read.
 
-use crate::answers::{Answer, AnswerField, Rejection, RequestToAnswer, rejection_answer};
+use crate::answers::{Answer, Rejection, RequestToAnswer, rejection_answer};
+use crate::heads::X_ROBOTS_TAG;
 use crate::requests::{OutgoingAnswer, ResponseEnd, ResponseOutcome};
 use http::{HeaderMap, HeaderValue, Method};
 use pingora_core::ErrorType;
@@ -67,7 +68,7 @@ pub fn record_answer(outgoing: OutgoingAnswer, sent: SentAmount) {
         ),
     };
     let tags = answer
-        .values(AnswerField::XRobotsTag)
+        .values(X_ROBOTS_TAG)
         .map(HeaderValue::as_bytes)
         .collect();
     ticket.finish(&ResponseOutcome {

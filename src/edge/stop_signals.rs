@@ -4,13 +4,15 @@
 use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;
 
-/// The two signals that listeners and their connections wait for. `closing` implies `draining`.
+/// The signals that listeners and their connections wait for. Each one implies those before it.
 #[derive(Clone, Debug)]
 pub struct StopSignals {
     /// No connection is accepted any more. Each open one ends after its present or next request.
     pub draining: ShutdownWatch,
     /// Connections without a request end at once.
     pub closing: ShutdownWatch,
+    /// Every connection is cut off, and its requests are recorded.
+    pub ending: ShutdownWatch,
 }
 
 /// Sends the signals of [`StopSignals`]. None is sent at first.
@@ -18,6 +20,7 @@ pub struct StopSignals {
 pub struct StopSender {
     draining: watch::Sender<bool>,
     closing: watch::Sender<bool>,
+    ending: watch::Sender<bool>,
 }
 
 impl StopSender {
@@ -26,6 +29,7 @@ impl StopSender {
         StopSignals {
             draining: self.draining.subscribe(),
             closing: self.closing.subscribe(),
+            ending: self.ending.subscribe(),
         }
     }
 
@@ -35,9 +39,15 @@ impl StopSender {
         self.draining.send_replace(true);
     }
 
-    /// Signals both: each connection ends as soon as it has no request.
+    /// Signals `closing`: each connection ends as soon as it has no request.
     pub fn close(&self) {
         self.drain();
         self.closing.send_replace(true);
+    }
+
+    /// Signals `ending`: the workers end, whatever their connections do.
+    pub fn end(&self) {
+        self.close();
+        self.ending.send_replace(true);
     }
 }

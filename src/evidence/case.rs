@@ -42,9 +42,6 @@ pub enum CaseError {
     /// The log was not written in this time.
     #[error("log {0} has no entries since {1}: it ends at {2}")]
     NotCovered(String, String, String),
-    /// The logs have no entries of the crawler in this time.
-    #[error("the evidence log has nothing of {0}")]
-    NoEntries(String),
     /// The span has more than `MAX_ENTRIES`.
     #[error(
         "the case would have more than {MAX_ENTRIES} entries; choose a shorter time with --from and --to"
@@ -114,15 +111,15 @@ fn covered_span(
     Err(CaseError::NotCovered(state.id, from, to))
 }
 
-/// The files of one log for a case, without report and manifest, and whether the log has an entry of
-/// the crawler in this time. Makes a checkpoint unless there is one after the end of the span. If
-/// the log deleted the beginning of the span, the checkpoints go up to now: the entry about the
-/// deletion is later than the span. They also include the entry about a gap that the span ends in.
+/// The files of one log for a case, without report and manifest. Makes a checkpoint unless there is
+/// one after the end of the span. If the log deleted the beginning of the span, the checkpoints go up
+/// to now: the entry about the deletion is later than the span. They also include the entry about a
+/// gap that the span ends in.
 fn export_log(
     log: &mut OpenEvidenceLog,
     scope: &CaseScope,
     now: SystemTime,
-) -> Result<(CaseFiles, bool), CaseError> {
+) -> Result<CaseFiles, CaseError> {
     let names = CaseScope::chain_names(&scope.site, &scope.crawler);
     let (scope, gap_recorded) = covered_span(&log.database, scope)?;
     let scope = &scope;
@@ -139,8 +136,7 @@ fn export_log(
     let key = log.key.verify_key();
     let database = &log.database;
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
-    let (ranges, has_crawler) =
-        case_ranges(database, scope, &names, &database.checkpoint_heads(last)?)?;
+    let ranges = case_ranges(database, scope, &names, &database.checkpoint_heads(last)?)?;
     let mut files = CaseFiles::new();
     let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
     let mut named = ReferencedData::default();
@@ -190,7 +186,7 @@ fn export_log(
             put(&document.case_path(), bytes);
         }
     }
-    Ok((files, has_crawler))
+    Ok(files)
 }
 
 /// The content of `case.json`.
@@ -200,28 +196,6 @@ fn case_description(scope: &CaseScope, log: &str, now: SystemTime) -> serde_json
         "log": log, "made": format_time(now), "software": SOFTWARE,
         "format": 1,
     })
-}
-
-/// The error that a log has nothing of the crawler.
-fn no_entries_error(
-    database: &EvidenceDatabase,
-    scope: &CaseScope,
-) -> Result<CaseError, DatabaseError> {
-    let chains = database.chains()?.into_iter();
-    let mut known: Vec<String> = chains
-        .map(|chain| chain.head.chain)
-        .filter(|name| !name.crawler.is_empty())
-        .map(|name| format!("{} on {}", name.crawler, name.site))
-        .collect();
-    known.sort();
-    if known.is_empty() {
-        known.push("nothing".to_owned());
-    }
-    let known = known.join(", ");
-    Ok(CaseError::NoEntries(format!(
-        "crawler {} on site {} in this time; it has: {known}",
-        scope.crawler, scope.site
-    )))
 }
 
 /// The numbers and signed notes of the checkpoints from the last one before the span to the first
@@ -275,18 +249,17 @@ fn is_beginning_deleted(
     Ok(false)
 }
 
-/// The range of each chain in the case, and whether the crawler did anything in this time. A range
-/// ends with the head of the last checkpoint (`heads`). It begins with an entry from before the
-/// span, which shows that the beginning was not cut off: with the last entry of its kind (`served`,
-/// `published`, `start`) if that is within 10,000 entries, else with the one before the span.
+/// The range of each chain in the case. It ends with the head of the last checkpoint (`heads`). It
+/// begins with an entry from before the span, which shows that the beginning was not cut off: with the
+/// last entry of its kind (`served`, `published`, `start`) if that is within 10,000 entries, else with
+/// the one before the span.
 fn case_ranges(
     database: &EvidenceDatabase,
     scope: &CaseScope,
     names: &[ChainName; 3],
     heads: &[ChainHead],
-) -> Result<([ChainRange; 3], bool), CaseError> {
+) -> Result<[ChainRange; 3], CaseError> {
     let mut ranges = <[ChainRange; 3]>::default();
-    let mut has_crawler = false;
     for (place, (kind, since)) in ["served", "published", "start"]
         .into_iter()
         .zip(CaseScope::chain_starts(scope.from))
@@ -303,12 +276,6 @@ fn case_ranges(
             .first_entry_since(id, &since)?
             .unwrap_or(head.entries)
             .min(head.entries);
-        if place == 0 {
-            has_crawler = begins < head.entries
-                && database
-                    .first_entry_since(id, &format_time(scope.to))?
-                    .is_none_or(|end| end > begins);
-        }
         let before = database
             .last_entry_of_kind(id, kind, begins + 1)?
             .filter(|before| begins - before <= MAX_ENTRIES_BEFORE);
@@ -325,7 +292,7 @@ fn case_ranges(
     if entries > MAX_ENTRIES {
         Err(CaseError::TooLarge)
     } else {
-        Ok((ranges, has_crawler))
+        Ok(ranges)
     }
 }
 
@@ -409,7 +376,7 @@ pub fn read_exported_logs(archive: &[u8]) -> Result<Vec<ExportedLog>, CaseError>
 /// (`joined`), and what its check finds. May add a checkpoint to the logs.
 ///
 /// # Errors
-/// See [`CaseError`]; `NoEntries` only without `joined`.
+/// See [`CaseError`].
 pub fn build_case(
     logs: &mut [OpenEvidenceLog],
     joined: Vec<ExportedLog>,
@@ -418,11 +385,9 @@ pub fn build_case(
 ) -> Result<(Vec<u8>, CaseFindings), CaseError> {
     let mut exported = Vec::new();
     let mut alone = CaseFindings::default();
-    let mut has_crawler = !joined.is_empty();
-    for log in &mut *logs {
-        let (mut files, has_own) = export_log(log, scope, now)?;
+    for log in logs {
+        let mut files = export_log(log, scope, now)?;
         let key = log.key.verify_key();
-        has_crawler |= has_own;
         alone = CaseFindings::from_logs(examine_logs(&[(&files, &key)]));
         files.insert(
             REPORT_FILE.to_owned(),
@@ -430,10 +395,6 @@ pub fn build_case(
         );
         manifest::add_manifest(&mut files, &log.key);
         exported.push(ExportedLog { files, key });
-    }
-    // One log of several may have nothing of the crawler: it says so.
-    if !has_crawler && let Some(log) = logs.first() {
-        return Err(no_entries_error(&log.database, scope)?);
     }
     exported.extend(joined);
     let findings = match exported.as_slice() {

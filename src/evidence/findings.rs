@@ -153,6 +153,11 @@ pub struct PublishedVersion {
     pub sha256: String,
     /// The status of the response.
     pub answer: u64,
+    /// When its entry was written.
+    pub recorded: String,
+    /// The header lines about the use of the content, and `tdmrep.json`, as set when the entry was
+    /// written.
+    pub signals: Vec<String>,
 }
 
 /// A robots.txt that the crawler was served.

@@ -43,11 +43,8 @@ impl VerifyKey {
             name: name.to_owned(),
             bytes,
         };
-        if name.is_empty() || hex(&key.key_hash()) != hash {
-            Err(NoteKeyError::NoKey)
-        } else {
-            Ok(key)
-        }
+        let is_key = !name.is_empty() && hex(&key.key_hash()) == hash;
+        is_key.then_some(key).ok_or(NoteKeyError::NoKey)
     }
 
     /// `NAME+HASH+BASE64`.
@@ -110,7 +107,7 @@ fn parse_key_line(line: &str) -> Option<(&str, &str, [u8; 32])> {
 }
 
 /// The text of a note with its last newline, and its signature lines, of which there is at least one.
-fn split_note(note: &str) -> Option<(&str, &str)> {
+pub fn split_note(note: &str) -> Option<(&str, &str)> {
     let at = note.rfind("\n\n")?;
     let text = &note[..=at];
     let signatures = &note[at + 2..];
@@ -179,11 +176,8 @@ impl SigningKey {
             seed,
             pair,
         };
-        if hex(&key.verify_key().key_hash()) == hash {
-            Ok(key)
-        } else {
-            Err(NoteKeyError::NoKey)
-        }
+        let is_key = hex(&key.verify_key().key_hash()) == hash;
+        is_key.then_some(key).ok_or(NoteKeyError::NoKey)
     }
 
     /// The private key as one line, in the form that Go's `note` package reads.

@@ -19,6 +19,8 @@ use std::net::IpAddr;
 
 /// The file of a case with the proofs from before its span.
 pub const EARLIER_PROOFS_FILE: &str = "proofs.jsonl";
+/// The id of the finding that the site supplied lists or keys itself.
+pub const SUPPLIED_LISTS: &str = "supplied-lists";
 /// The most proofs that are remembered as written. Clients choose how many there are.
 const MAX_REMEMBERED: usize = 20_000;
 
@@ -199,7 +201,7 @@ pub fn add_proof_findings(
 fn add_proof_sums(supplied: usize, findings: &mut LogFindings) {
     if supplied > 0 {
         findings.add_unknown(
-            "supplied-lists",
+            SUPPLIED_LISTS,
             format!(
                 "whether the lists or keys of {} of identity are the operator's: the site supplied these files itself",
                 plural_thousands(supplied, "proof")

@@ -1,8 +1,10 @@
 //! [`EvidenceRecorder::subscribe_to_publications`] watches the robots.txt that each site publishes,
-//! and writes it to the evidence log: once at the start, and at each change.
+//! and its other statements about the use of its content. It writes them to the evidence log: once at
+//! the start, and at each change.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::locks::lock;
+use crate::policy::site::{CompiledSignals, SignalField};
 use crate::policy::{RobotsVersionId, SiteEntry};
 use crate::publications::PublicationLog;
 use crate::sites::{PublicationSubscriber, SiteManager};
@@ -12,13 +14,14 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-/// The robots.txt that a site publishes, as far as a change is recorded.
+/// What a site publishes, as far as a change is recorded.
 #[derive(PartialEq)]
 struct SitePublication {
     version: RobotsVersionId,
     hosts: Vec<String>,
     /// Whether robots.txt is answered with 503.
     is_unavailable: bool,
+    signals: Vec<String>,
 }
 
 impl SitePublication {
@@ -28,6 +31,7 @@ impl SitePublication {
             version: entry.site.robots_txt.version,
             hosts: hosts.iter().map(|host| host.value.to_string()).collect(),
             is_unavailable: entry.robots_txt.is_unavailable(),
+            signals: signal_texts(&entry.site.signals),
         }
     }
 
@@ -41,12 +45,27 @@ impl SitePublication {
             "hosts": self.hosts,
             "since": format_time(since),
             "answer": if self.is_unavailable { 503 } else { 200 },
+            "signals": self.signals,
         });
         NewEntry {
             documents: vec![body.clone()],
             ..NewEntry::new("published", data)
         }
     }
+}
+
+/// The header lines about the use of the content, each with its paths, and `tdmrep.json`.
+fn signal_texts(signals: &CompiledSignals) -> Vec<String> {
+    let mut texts = Vec::new();
+    for SignalField { name, values } in signals.fields_by_path() {
+        for (path, value) in values {
+            let path = path.map_or("/*", |path| path.as_str());
+            texts.push(format!("{name}: {value} ({path})"));
+        }
+    }
+    let file = signals.tdmrep.iter();
+    texts.extend(file.map(|file| format!("tdmrep.json: {}", String::from_utf8_lossy(&file.body))));
+    texts
 }
 
 struct PublicationRecorder {

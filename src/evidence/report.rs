@@ -5,7 +5,6 @@
 
 use super::summary::{
     IdentityAssurance, case_summary, clients_text, format_time, hosts_text, requests_with,
-    site_source,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
 use crate::printable::join;
@@ -15,11 +14,6 @@ use askama::Template;
 use askama::filters::Escaper;
 use std::fmt::{self, Display, Write};
 
-/// Where the original scripts are that check a case.
-const SCRIPTS_SOURCE: &str = concat!(
-    env!("CARGO_PKG_REPOSITORY"),
-    ", directory src/evidence/scripts"
-);
 /// Longer words, in bytes, may be broken in a column.
 const LONG_WORD: usize = 24;
 
@@ -67,30 +61,6 @@ fn has_long_word(text: impl Display) -> bool {
     text.to_string()
         .split_whitespace()
         .any(|word| word.len() > LONG_WORD)
-}
-
-fn request_line(request: &RequestFinding) -> String {
-    format!(
-        "{} {}{}",
-        request.field_text_or_empty(RecordField::Method),
-        request.field_text_or_empty(RecordField::Host),
-        request
-            .field_text(RecordField::Target)
-            .unwrap_or("(deleted)".into())
-    )
-}
-
-/// The address and the user agent of the client.
-fn client_text(request: &RequestFinding) -> String {
-    format!(
-        "{} {}",
-        request
-            .field_text(RecordField::Client)
-            .unwrap_or("(no address)".into()),
-        request
-            .field_text(RecordField::UserAgent)
-            .unwrap_or("(no user agent)".into())
-    )
 }
 
 /// The rule that decided, its place in the policy, and its line in a file of the case.

@@ -60,8 +60,8 @@ const ALWAYS_UNKNOWN: [&str; 8] = [
     "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
-    "which requests had a valid licence token: crawlgate does not check tokens. Where the site asks for a licence, a request with any token that nothing else refuses passes, counts as licensed, and has no entry",
-    "which licences, reservations (TDM) and content signals were sent in headers and other files: only robots.txt is recorded",
+    "which requests had a valid licence token: crawlgate does not check tokens. A request with any token counts as licensed. It has no entry, unless it breaks another rule",
+    "which licences, reservations (TDM) and content signals the site's own web server sent: the case has those of crawlgate's policy",
 ];
 
 /// The publications and served copies of all logs of a case: one instance may have served the
@@ -118,6 +118,12 @@ pub fn add_log_findings(
             version: entry.text_or_empty("version"),
             sha256: entry.text_or_empty("sha256"),
             answer: entry.number_or_zero("answer"),
+            recorded: entry.time.clone(),
+            signals: entry
+                .data_texts("signals")
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
         });
     }
     findings.declared = declared_files(of_crawler, all);
@@ -334,7 +340,7 @@ fn earlier_version_remark(
             )
     })?;
     Some(format!(
-        "robots/{hash}.txt, published since {since}, allows it; by the record the crawler could no longer have that copy"
+        "robots/{hash}.txt, published from {since} on, allows it; by the log the crawler could no longer use a copy of that file"
     ))
 }
 

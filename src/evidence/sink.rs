@@ -114,8 +114,7 @@ impl EvidenceSink {
         let cached: Vec<Hash> = documents.iter().map(|file| Hash::digest(&[file])).collect();
         let (tokens, binds) = robots_tokens(record, judged);
         let decision = &judged.decision;
-        let signals = &judged.entry().site.signals;
-        let license = signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+        let license = decision.license(&judged.entry().site);
         let license = license.filter(|_| decision.lacks_license());
         let data = json!({
             "arrived": format_time(request.arrival.arrived),

@@ -2,6 +2,7 @@
 //! evidence log, as one file). They say what the crawler did and when, how certain it is that the
 //! client was that crawler, and which facts the reader must take on trust from the site.
 
+use super::proofs::SUPPLIED_LISTS;
 use super::{CaseFindings, LogFindings, RequestFinding};
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::join;
@@ -14,7 +15,7 @@ use strum::VariantArray;
 /// More hosts or rules are only counted.
 const MAX_NAMED: usize = 3;
 
-const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS names or keys: compare it with what the operator publishes.";
+const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS names or keys. Compare this copy with what the operator publishes.";
 
 /// How sure the case is that the client of a request was the crawler.
 #[derive(Clone, Copy, Debug, PartialEq, VariantArray)]
@@ -49,16 +50,16 @@ impl IdentityAssurance {
         }
     }
 
-    /// The clients of this identity as the subject of a sentence. `source` is who alone says it.
-    fn subject(self, crawler: &str, source: &str) -> String {
+    /// The clients of this identity as the subject of a sentence.
+    fn subject(self, crawler: &str) -> String {
         let name = crawler_name(crawler);
         match self {
             Proven => name.to_owned(),
-            Asserted => format!("{name} (by {source} alone)"),
+            Asserted => format!("{name} (by the site's word alone)"),
             Claimed => clients_text(crawler).replacen("clients", "unverified clients", 1),
             Impostor => format!("clients that only pretended to be {name}"),
             AssertedImpostor => {
-                format!("clients that only pretended to be {name} (by {source} alone)")
+                format!("clients that only pretended to be {name} (by the site's word alone)")
             }
         }
     }
@@ -71,18 +72,6 @@ pub fn requests_with(findings: &LogFindings, basis: IdentityAssurance) -> Vec<&R
         .iter()
         .filter(|request| IdentityAssurance::from_request(request, findings) == basis)
         .collect()
-}
-
-/// Who alone says whose these requests are: the site's own policy, or the site in general.
-pub fn site_source(requests: &[&RequestFinding]) -> &'static str {
-    let mut proofs = requests
-        .iter()
-        .map(|one| one.field_text_or_empty(RecordField::Proof));
-    if proofs.all(|proof| proof == "networks") {
-        "the site's own policy"
-    } else {
-        "the site's own word"
-    }
 }
 
 /// `2026-11-28 10:00:00 UTC`; a text of another form is returned as it is.
@@ -154,7 +143,7 @@ fn what_happened(case: &CaseFindings) -> String {
         let logs = case.logs.iter();
         let requests: Vec<_> = logs.flat_map(|log| requests_with(log, *basis)).collect();
         if !requests.is_empty() {
-            let subject = basis.subject(&first.crawler, site_source(&requests));
+            let subject = basis.subject(&first.crawler);
             sentences.push(requests_sentences(&requests, &subject, &hosts));
         }
     }
@@ -243,9 +232,8 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
         _ => format!("The site refused {} of these requests", thousands(refused)),
     };
     if observed > 0 {
-        let more = if refused > 0 { " more" } else { "" };
         let observed = thousands(observed);
-        sentence += &format!("; under enforcement it would have refused {observed}{more}");
+        sentence += &format!("; under enforcement it would have refused {observed} more");
     }
     let sent = count(RecordField::Status, Some("200"));
     if sent > 0 {
@@ -312,21 +300,23 @@ fn identity_sentences(case: &CaseFindings) -> String {
         }
         let verb = if requests.len() == 1 { "is" } else { "are" };
         let count = plural_thousands(requests.len(), "request");
-        let source = site_source(&requests);
         sentences.push(match basis {
             Proven => {
                 format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
             }
-            Asserted => format!("Only {source} says that {count} {verb} {name}'s."),
+            Asserted => format!("Only the site says that {count} {verb} {name}'s."),
             Claimed => format!("The client is not verified for {count}."),
             Impostor => format!(
                 "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
             ),
             AssertedImpostor => format!(
-                "Only {source} says that {count} {verb} not {name}'s, and that the client pretended to be {name}."
+                "Only the site says that {count} {verb} not {name}'s: the client pretended to be {name}."
             ),
         });
     }
+    let unknown = case.logs.iter().flat_map(|log| &log.unknown);
+    let supplied = unknown.filter(|finding| finding.id == SUPPLIED_LISTS);
+    sentences.extend(supplied.map(|finding| format!("It is not known {finding}.")));
     join(sentences, " ")
 }
 
@@ -353,14 +343,14 @@ fn site_sentences(case: &CaseFindings) -> String {
         }
     }
     let mut sentences = match latest {
-        None => "This case has no timestamp of an authority. The times, and that the entries are true and complete, are the \
-                 site's word."
+        None => "This case has no timestamp of an authority. Only the site's word stands for the times, and for the entries \
+                 being true and complete."
             .to_owned(),
         // The checks name it.
         Some(_) if all == 0 => String::new(),
         Some(stamp) => format!(
-            "A timestamp of {} says that the entries of {} of {} existed by {}. The site chose this authority: decide whether you \
-             trust it. check.sh checks the signature. The timestamp does not show that the entries are true or complete: that is \
+            "A timestamp of {} covers the entries of {} of {}: it says that they existed at {}. The site chose this authority: \
+             decide whether you trust it. check.sh checks the signature. The timestamp does not show that the entries are true or complete: that is \
              the site's word.",
             stamp.authority,
             thousands(covered),
@@ -377,8 +367,8 @@ fn site_sentences(case: &CaseFindings) -> String {
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. The site says in its \
-             policy what that older file was: this is the site's word."
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file was \
+             is the site's word."
         );
     }
     sentences
@@ -535,7 +525,7 @@ mod tests {
         for part in [
             "asks for (https://shop.example/license.xml).",
             "does not allow (the client only pretended to be the crawler).",
-            "refused none of these requests; under enforcement it would have refused 3. 1 request got",
+            "refused none of these requests; under enforcement it would have refused 3 more. 1 request got",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }

@@ -4,6 +4,7 @@
 //! the timestamp authority.
 
 use super::Hash;
+use chrono::NaiveDateTime;
 use x509_parser::der_parser::asn1_rs::{Any, FromDer};
 use x509_parser::parse_x509_certificate;
 
@@ -12,22 +13,10 @@ use x509_parser::parse_x509_certificate;
 pub struct AuthorityTimestamp {
     /// The hash that has the timestamp.
     pub hash: Hash,
-    /// As the authority writes it: `20261123070000Z`.
+    /// `2026-11-23T07:00:00Z`, without a fraction.
     pub time: String,
     /// The subject of the certificate whose key signed it: `CN=Timestamp Responder, O=...`.
     pub authority: String,
-}
-
-impl AuthorityTimestamp {
-    /// `2026-11-23T07:00:00Z`, without a fraction; a time of another form is returned as it is.
-    pub fn formatted_time(&self) -> String {
-        let seconds = self.time.get(..14).unwrap_or_default();
-        let moment = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S");
-        moment.map_or_else(
-            |_| self.time.clone(),
-            |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        )
-    }
 }
 
 /// `1.2.840.113549.1.7.2`, signed data.
@@ -61,8 +50,8 @@ pub fn timestamp_request(hash: Hash) -> Vec<u8> {
     .concat()
 }
 
-/// `None` if no timestamp was granted, it is not of a SHA-256, or it cannot be read. Does not check
-/// the signature.
+/// `None` if no timestamp was granted, it is not of a SHA-256, it lacks its signer's certificate, or
+/// it cannot be read. Does not check the signature.
 pub fn parse_timestamp_response(response: &[u8]) -> Option<AuthorityTimestamp> {
     let mut response = DerElements(only_element(response, SEQUENCE)?);
     let mut status = DerElements(response.next_content(SEQUENCE)?);
@@ -92,12 +81,13 @@ pub fn parse_timestamp_response(response: &[u8]) -> Option<AuthorityTimestamp> {
     let hash = Hash::from_bytes(imprint.next_content(OCTET_STRING)?)?;
     info.next_content(INTEGER)?;
     let time = str::from_utf8(info.next_content(GENERALIZED_TIME)?).ok()?;
+    let time = NaiveDateTime::parse_from_str(time.get(..14)?, "%Y%m%d%H%M%S").ok()?;
+    let authority = signer_name(signed)?;
     let is_sha256 = algorithm.starts_with(&SHA256[2..13]);
     is_sha256.then(|| AuthorityTimestamp {
         hash,
-        time: time.to_owned(),
-        authority: signer_name(signed)
-            .unwrap_or_else(|| "an authority that it does not name".to_owned()),
+        time: time.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        authority,
     })
 }
 

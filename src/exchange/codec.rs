@@ -21,8 +21,6 @@ use crate::time::Timestamp;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// The longest part of the key of an event. Longer ones are not shared.
-const MAX_KEY_PART: usize = 256;
 /// The tables of events.
 const EVENT_TABLES: [&str; 4] = [
     ServedVersion::SCHEMA.name,
@@ -133,9 +131,8 @@ pub fn decode_fact<'a>(
     Some((writer, fact))
 }
 
-/// Encodes an event that happened at `at`, in seconds of the store's clock. `None` if the fact is
-/// no event, or if a name in it is too long for a key or has a line feed.
-pub fn encode_event(fact: &Fact, at: i64) -> Option<SharedFact> {
+/// Encodes a fact of one of `EVENT_TABLES` that happened at `at`, in seconds of the store's clock.
+pub fn encode_event(fact: &Fact, at: i64) -> SharedFact {
     let mut key = writer_key("", &fact.fact);
     if fact.is_removal {
         key.push_str("\n[]");
@@ -143,16 +140,11 @@ pub fn encode_event(fact: &Fact, at: i64) -> Option<SharedFact> {
         key.push('\n');
         key += &columns_json(&fact.fact, |moment| moment.0.saturating_sub(fact.at.0));
     }
-    // A line feed in a name would make it another event.
-    let read = decode_event(&key, fact.at)?;
-    let is_sound = read.fact.key() == fact.fact.key()
-        && read.is_removal == fact.is_removal
-        && key.split('\n').all(|part| part.len() <= MAX_KEY_PART);
-    is_sound.then_some(SharedFact {
+    SharedFact {
         key,
         at,
         value: String::new(),
-    })
+    }
 }
 
 /// Decodes the key of an event that happened at `at`. `None` if it is no event.

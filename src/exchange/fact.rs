@@ -25,16 +25,15 @@ pub struct SharedFact {
 
 /// The latest fact of each key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MergedFacts(BTreeMap<String, (i64, String)>);
+pub struct MergedFacts(BTreeMap<String, SharedFact>);
 
 impl MergedFacts {
     /// Adds a fact, unless the known one with its key is later, or has the same time and the same
     /// or a greater value. Returns whether it was added.
     pub fn add(&mut self, fact: SharedFact) -> bool {
-        let new = (fact.at, fact.value);
-        let is_newer = self.0.get(&fact.key) < Some(&new);
+        let is_newer = self.0.get(&fact.key) < Some(&fact);
         if is_newer {
-            self.0.insert(fact.key, new);
+            self.0.insert(fact.key.clone(), fact);
         }
         is_newer
     }
@@ -42,14 +41,14 @@ impl MergedFacts {
     /// Adds all facts of `other`.
     #[cfg(test)]
     pub fn merge(&mut self, other: MergedFacts) {
-        for (key, (at, value)) in other.0 {
-            self.add(SharedFact { key, at, value });
+        for fact in other.0.into_values() {
+            self.add(fact);
         }
     }
 
     /// The time of the fact with this key.
     pub fn time(&self, key: &str) -> Option<i64> {
-        self.0.get(key).map(|(at, _)| *at)
+        self.0.get(key).map(|fact| fact.at)
     }
 
     /// The number of facts.
@@ -63,25 +62,14 @@ impl MergedFacts {
     }
 
     /// All facts, by key.
-    pub fn iter(&self) -> impl Iterator<Item = SharedFact> {
-        self.0.iter().map(|(key, (at, value))| SharedFact {
-            key: key.clone(),
-            at: *at,
-            value: value.clone(),
-        })
-    }
-
-    /// Returns key and value of each fact, in the order of keys.
-    pub fn values(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.0.iter().map(|(key, (_, value))| (key, value))
+    pub fn iter(&self) -> impl Iterator<Item = &SharedFact> {
+        self.0.values()
     }
 
     /// Removes and returns the first facts in the order of keys, at most `most`.
     pub fn take_first(&mut self, most: usize) -> Vec<SharedFact> {
         let taken = (0..most).map_while(|_| self.0.pop_first());
-        taken
-            .map(|(key, (at, value))| SharedFact { key, at, value })
-            .collect()
+        taken.map(|(_, fact)| fact).collect()
     }
 
     /// Removes the facts for whose key `keep` returns false.

@@ -125,8 +125,8 @@ impl ExchangeMembers {
         standing: impl Fn(&Member) -> MemberState,
     ) -> Vec<PublicationLog> {
         let mut runs: BTreeMap<&str, PublicationLog> = BTreeMap::new();
-        for (key, value) in facts.values() {
-            match codec::decode_fact(key, value, clocks) {
+        for fact in facts.iter() {
+            match codec::decode_fact(&fact.key, &fact.value, clocks) {
                 Some((run, AnyFact::Publication(publication))) => {
                     runs.entry(run).or_default().publications.push(publication);
                 }

@@ -35,7 +35,6 @@ pub use instance::{Exchange, ExchangeTime, LocalFacts, PreviousMembership};
 pub use outbox::FactOutbox;
 pub use store::{
     ExchangeStore, LogEntry, LogReadResult, StoreBatch, StoreContents, StoreDeadline, StoreError,
-    WriteResult,
 };
 pub use thread::{ExchangeOptions, ExchangeThread};
 

@@ -68,7 +68,7 @@ impl OperatorCommands {
         match self.0.get(&fact.key()) {
             Some(last)
                 if (last.at - ROUNDING..=last.at).contains(&at)
-                    && encode_event(fact, at).is_some_and(|new| new.key != last.key) =>
+                    && encode_event(fact, at).key != last.key =>
             {
                 last.at + 1
             }

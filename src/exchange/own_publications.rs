@@ -393,9 +393,9 @@ mod tests {
             add_facts(&mut backwards, all.iter().rev().cloned());
             assert_eq!(shared, backwards);
             let open: Vec<&str> = shared
-                .values()
-                .filter(|(key, _)| key.starts_with("publications\n"))
-                .map(|(_, value)| value.as_str())
+                .iter()
+                .filter(|fact| fact.key.starts_with("publications\n"))
+                .map(|fact| fact.value.as_str())
                 .filter(|value| value.ends_with(",null,null,null]"))
                 .collect();
             assert_eq!(open.len(), 1);

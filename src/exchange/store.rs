@@ -87,15 +87,6 @@ impl StoreBatch {
     }
 }
 
-/// The result of writing a [`StoreBatch`].
-#[derive(Debug, PartialEq, Eq)]
-pub struct WriteResult {
-    /// The store that answered.
-    pub identity: StoreIdentity,
-    /// The position of the entry. `None` if the batch had none or was not written.
-    pub position: Option<LogPosition>,
-}
-
 /// The result of reading the log.
 #[derive(Debug)]
 pub struct LogReadResult {
@@ -166,7 +157,8 @@ pub trait ExchangeStore: Send {
 
     /// Writes a batch in one transaction, the log last, so that a reader of the entry finds the
     /// facts in the sets. The identity is read over the same connection before. If it is not
-    /// `expected`, nothing is written, and the result has that identity and no position.
+    /// `expected`, nothing is written, and the result is `None`. Otherwise it is the position of the
+    /// entry, zero for a batch without one.
     ///
     /// # Errors
     /// After [`StoreError::Away`] the batch may have been written.
@@ -174,7 +166,7 @@ pub trait ExchangeStore: Send {
         &mut self,
         expected: &StoreIdentity,
         batch: &StoreBatch,
-    ) -> Result<WriteResult, StoreError>;
+    ) -> Result<Option<LogPosition>, StoreError>;
 
     /// Reads the log after a position, and the identity in the same transaction. If the entry at
     /// `after` is gone, the reader has missed entries, and the result has none.

@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{SimulatedServer, SimulatedStore};
 use crate::exchange::{
     ExchangeStore, LogPosition, LogReadResult, Member, NoAccusationReason, SharedFact, StoreBatch,
-    StoreContents, StoreDeadline, StoreError, StoreIdentity, WriteResult,
+    StoreContents, StoreDeadline, StoreError, StoreIdentity,
 };
 use crate::facts::AnyFact;
 use crate::heads::HeadFields;
@@ -50,7 +50,7 @@ impl ExchangeStore for RealTimeStore {
         &mut self,
         expected: &StoreIdentity,
         batch: &StoreBatch,
-    ) -> Result<WriteResult, StoreError> {
+    ) -> Result<Option<LogPosition>, StoreError> {
         self.store_now().write(expected, batch)
     }
 
@@ -88,7 +88,11 @@ impl ExchangeStore for MuteStore {
         self.wait_for_deadline()
     }
 
-    fn write(&mut self, _: &StoreIdentity, _: &StoreBatch) -> Result<WriteResult, StoreError> {
+    fn write(
+        &mut self,
+        _: &StoreIdentity,
+        _: &StoreBatch,
+    ) -> Result<Option<LogPosition>, StoreError> {
         self.wait_for_deadline()
     }
 
@@ -169,9 +173,7 @@ impl TestInstance {
             sites: SiteLoadOptions {
                 policies: directory.path().join("policies"),
                 strict: true,
-                may_be_missing: false,
-                origins: Default::default(),
-                published_proof: false,
+                ..SiteLoadOptions::default()
             },
             new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
             proofs: Arc::new(IdentityVerifier::with_policy_networks_only(
@@ -181,7 +183,6 @@ impl TestInstance {
                 peers: Some(options.peers.clone()),
                 ..RequestLogs::off()
             },
-            passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
         let exchange = ExchangeThread::start(instance.clone(), state.clone(), &remembered, options);

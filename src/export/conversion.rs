@@ -72,12 +72,12 @@ impl ExportedPolicy {
         if !without_marker.is_empty() {
             let tokens = without_marker.join(", ");
             rules.left_out.push(format!(
-                "tokens that are also words in the user agents of browsers or many bots: {tokens}"
+                "tokens that also occur in the user agents of browsers or many bots: {tokens}"
             ));
         }
         if site.tokens.tokens().len() > without_marker.len() {
             rules.left_out.push(
-                "visitors first: names that only the policy has are searched in every user agent"
+                "visitors: a name that only the policy has matches every user agent with it"
                     .to_owned(),
             );
         }
@@ -111,7 +111,7 @@ impl ExportedPolicy {
         });
         if pauses.len() > usize::from(pause.is_some()) {
             self.left_out
-                .push("\"pause\": one begins later, recurs, or pauses robots.txt, too".to_owned());
+                .push("a \"pause\" that begins later, recurs, or includes robots.txt".to_owned());
         }
         let Some(pause) = pause else { return };
         self.left_out

@@ -266,9 +266,6 @@ pub struct SqlTableSchema {
     pub values: &'static [ColumnSchema],
     /// When its facts may be deleted.
     pub expiry: Expiry,
-    /// Whether requests of clients add and remove its facts, so that their number is not bounded by
-    /// what operators do.
-    pub is_client_driven: bool,
 }
 
 /// A kind of fact. Of two facts with one key the later one counts.
@@ -306,7 +303,7 @@ pub fn read_as_written<C: ColumnType>(columns: &mut dyn Iterator<Item = ColumnVa
 macro_rules! tables {
     ($(
         $(#[$doc:meta])*
-        $fact:ident, $table:ident, $expiry:ident, client_driven: $is_client_driven:literal {
+        $fact:ident, $table:ident, $expiry:ident {
             key { $( $(#[$key_doc:meta])* $key:ident: $key_type:ty, )+ }
             values { $( $(#[$value_doc:meta])* $value:ident: $value_type:ty $(as $mode:ident)?, )* }
         }
@@ -320,7 +317,7 @@ macro_rules! tables {
             }
 
             table! {
-                $fact, $table, $expiry, client_driven: $is_client_driven {
+                $fact, $table, $expiry {
                     key { $( $key: $key_type, )+ }
                     values { $( $value: $value_type $(as $mode)?, )* }
                 }
@@ -332,7 +329,7 @@ macro_rules! tables {
 /// Implements `FactTable` for a struct that is declared elsewhere.
 macro_rules! table {
     (
-        $fact:ident, $table:ident, $expiry:ident, client_driven: $is_client_driven:literal {
+        $fact:ident, $table:ident, $expiry:ident {
             key { $( $key:ident: $key_type:ty, )+ }
             values { $( $value:ident: $value_type:ty $(as $mode:ident)?, )* }
         }
@@ -343,7 +340,6 @@ macro_rules! table {
                     key: &[$( ColumnSchema::new::<$key_type>(stringify!($key)), )+],
                     values: &[$( ColumnSchema::new::<$value_type>(stringify!($value)), )*],
                     expiry: Expiry::$expiry,
-                    is_client_driven: $is_client_driven,
                 };
 
                 fn key(&self) -> Vec<ColumnValue> {

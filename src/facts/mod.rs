@@ -73,7 +73,7 @@ pub enum GapReason {
 tables! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version
     /// was needed.
-    VersionBytes, versions, Never, client_driven: false {
+    VersionBytes, versions, Never {
         key {
             /// The version.
             id: policy::RobotsVersionId,
@@ -85,7 +85,7 @@ tables! {
     }
 
     /// What the hosts of a site served before crawlgate, as the operator declares.
-    DeclaredVersion, declared_versions, Never, client_driven: false {
+    DeclaredVersion, declared_versions, Never {
         key {
             /// The site.
             site: String,
@@ -97,7 +97,7 @@ tables! {
     }
 
     /// A time for which the history of hosts is unknown.
-    HistoryGap, history_gaps, Never, client_driven: false {
+    HistoryGap, history_gaps, Never {
         key {
             /// Why.
             reason: GapReason,
@@ -109,7 +109,7 @@ tables! {
     }
 
     /// A version that a crawler was served. The time of the change is when it was last served.
-    ServedVersion, served, Unconfirmed, client_driven: true {
+    ServedVersion, served, Unconfirmed {
         key {
             /// The host.
             host: String,
@@ -122,7 +122,7 @@ tables! {
     }
 
     /// Since when a host is observed without a gap.
-    HostObservation, observations, Never, client_driven: true {
+    HostObservation, observations, Never {
         key {
             /// The host.
             host: String,
@@ -143,7 +143,7 @@ tables! {
     }
 
     /// A path through trusted proxies to a host that has no cache.
-    UncachedPath, uncached_paths, Never, client_driven: false {
+    UncachedPath, uncached_paths, Never {
         key {
             /// The host.
             host: String,
@@ -154,7 +154,7 @@ tables! {
     }
 
     /// Since when a rule for tags or robots metas is in force.
-    TagChange, tag_changes, Never, client_driven: false {
+    TagChange, tag_changes, Never {
         key {
             /// The site.
             site: String,
@@ -169,7 +169,7 @@ tables! {
 
     /// The mark of a client that requested a trap. Its times are by the present wall clock.
     #[derive(Serialize, Deserialize)]
-    ClientMark, marked_clients, Until, client_driven: true {
+    ClientMark, marked_clients, Until {
         key {
             /// The site whose trap it was.
             site: String,
@@ -191,7 +191,7 @@ tables! {
     }
 
     /// An operator released the marks of a network.
-    MarkRelease, releases, Unconfirmed, client_driven: false {
+    MarkRelease, releases, Unconfirmed {
         key {
             /// The network.
             network: IpNet,
@@ -200,7 +200,7 @@ tables! {
     }
 
     /// An event of a pause.
-    PauseRecord, pauses, Never, client_driven: false {
+    PauseRecord, pauses, Never {
         key {
             /// The site.
             site: String,
@@ -224,7 +224,7 @@ tables! {
     }
 
     /// A copy of an origin's own robots.txt.
-    OriginCopy, origin_copies, Never, client_driven: false {
+    OriginCopy, origin_copies, Never {
         key {
             /// The site.
             site: String,
@@ -240,7 +240,7 @@ tables! {
     }
 
     /// When a list of networks last verified a visit, and when a visit last came from elsewhere.
-    ListProof, list_proofs, Never, client_driven: false {
+    ListProof, list_proofs, Never {
         key {
             /// The site.
             site: String,
@@ -258,7 +258,7 @@ tables! {
     }
 
     /// A published list of networks, as it was last fetched.
-    NetworkList, network_lists, Never, client_driven: false {
+    NetworkList, network_lists, Never {
         key {
             /// Where it is published.
             url: String,
@@ -276,7 +276,7 @@ tables! {
     }
 
     /// The result of reverse DNS for an address: the names of its crawler, or none.
-    AddressProof, address_proofs, Until, client_driven: true {
+    AddressProof, address_proofs, Until {
         key {
             /// The address.
             address: IpAddr,
@@ -294,7 +294,7 @@ tables! {
     }
 
     /// The membership of this instance in the exchange of facts.
-    ExchangeMembership, exchange_memberships, Never, client_driven: false {
+    ExchangeMembership, exchange_memberships, Never {
         key {
             /// Its id.
             id: String,
@@ -312,7 +312,7 @@ tables! {
     }
 
     /// The last policy file of a site that was accepted.
-    LastGoodPolicy, last_good_policies, Never, client_driven: false {
+    LastGoodPolicy, last_good_policies, Never {
         key {
             /// The site.
             site: String,
@@ -325,7 +325,7 @@ tables! {
 }
 
 table! {
-    ClockJump, clock_jumps, Never, client_driven: false {
+    ClockJump, clock_jumps, Never {
         key { at: Timestamp, }
         values { by: Duration, }
     }

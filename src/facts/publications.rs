@@ -32,7 +32,6 @@ impl FactTable for Publication {
             ColumnSchema::new::<Option<Timestamp>>("unreported_until"),
         ],
         expiry: Expiry::Until,
-        is_client_driven: false,
     };
 
     fn key(&self) -> Vec<ColumnValue> {
@@ -74,7 +73,6 @@ impl FactTable for HostTenure {
         key: &[ColumnSchema::new::<String>("hosts"), NUMBER],
         values: &[SITE, SINCE, UNTIL, ENDED_BY],
         expiry: Expiry::Until,
-        is_client_driven: false,
     };
 
     fn key(&self) -> Vec<ColumnValue> {

@@ -4,7 +4,6 @@
 //! of the connection have in common.
 
 use super::{Gateway, GatewayContext};
-use crate::forwarding::ConnectionPeer;
 use crate::requests::{ClientConnection, ConnectionFacts};
 use http::{Version, header};
 use pingora_proxy::Session;
@@ -54,8 +53,7 @@ pub fn client_connection(session: &Session) -> Option<&ClientConnection> {
 
 /// What all requests of the connection share; empty if the edge has attached nothing.
 pub fn connection_facts(session: &Session) -> ConnectionFacts<'_> {
-    match client_connection(session) {
-        Some(connection) => connection.facts(None),
-        None => ConnectionFacts::cleartext(ConnectionPeer::default()),
-    }
+    client_connection(session).map_or_else(ConnectionFacts::default, |connection| {
+        connection.facts(None)
+    })
 }

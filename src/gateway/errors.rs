@@ -5,7 +5,7 @@
 use super::connection::connection_facts;
 use super::peer::report_failure;
 use super::{Gateway, GatewayContext};
-use crate::answers::Answer;
+use crate::answers::{Answer, http1_name};
 use crate::upstreams::{AttemptProgress, failure_status};
 use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
@@ -69,7 +69,7 @@ pub async fn answer_failure(
 fn pingora_head(answer: &Answer) -> Result<ResponseHeader> {
     let mut head = ResponseHeader::build(answer.status(), Some(12))?;
     for (field, value) in answer.fields() {
-        head.append_header(field.http1_name(), value.clone())?;
+        head.append_header(http1_name(field), value.clone())?;
     }
     Ok(head)
 }

@@ -56,17 +56,7 @@ const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
-/// For each first letter, and for each length, the bits of the names that have it: so a field is
-/// compared with few names.
-const BY_LETTER: [u64; 26] = {
-    let mut names = [0; 26];
-    let mut index = 0;
-    while index < NAMES.len() {
-        names[(NAMES[index].as_bytes()[0] - b'a') as usize] |= 1 << index;
-        index += 1;
-    }
-    names
-};
+/// For each length, the bits of the names that have it: so a field is compared with few names.
 const BY_LENGTH: [u64; 32] = {
     let mut names = [0; 32];
     let mut index = 0;
@@ -84,12 +74,7 @@ pub struct ForwardingFieldSet(u64);
 impl ForwardingFieldSet {
     /// The set of the field with this name, in any case; empty if it is not a forwarding field.
     pub fn from_name(name: &str) -> ForwardingFieldSet {
-        let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-        let by_letter = BY_LETTER
-            .get(usize::from(letter.wrapping_sub(b'a')))
-            .copied()
-            .unwrap_or_default();
-        let mut alike = by_letter & BY_LENGTH.get(name.len()).copied().unwrap_or_default();
+        let mut alike = BY_LENGTH.get(name.len()).copied().unwrap_or_default();
         while alike != 0 {
             let index = alike.trailing_zeros();
             if name.eq_ignore_ascii_case(NAMES[index as usize]) {
@@ -98,8 +83,8 @@ impl ForwardingFieldSet {
             alike &= alike - 1;
         }
         let prefix = name.as_bytes().get(..PREFIX.len());
-        let has_prefix = letter == b'x'
-            && prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX.as_bytes()));
+        let has_prefix =
+            prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX.as_bytes()));
         ForwardingFieldSet(if has_prefix { PREFIX_BIT } else { 0 })
     }
 

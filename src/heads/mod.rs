@@ -43,45 +43,21 @@ pub fn is_host(host: &[u8]) -> bool {
     is_dns_name(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// What a byte is in a host name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HostByte {
-    Invalid,
-    Alphanumeric,
-    Sign,
-    Dot,
-}
-
-const HOST_BYTES: [HostByte; 256] = {
-    let mut table = [HostByte::Invalid; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = match byte as u8 {
-            b'.' => HostByte::Dot,
-            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';'
-            | b'=' => HostByte::Sign,
-            byte if byte.is_ascii_alphanumeric() => HostByte::Alphanumeric,
-            _ => HostByte::Invalid,
-        };
-        byte += 1;
-    }
-    table
-};
-
-/// Whether this is a host name without empty labels and with a letter or digit. One pass with a
-/// table, because the host of each request is checked.
+/// Whether this is a host name without empty labels and with a letter or digit.
 fn is_dns_name(name: &[u8]) -> bool {
-    let mut before = HostByte::Dot;
+    let mut before = b'.';
     let mut has_letter = false;
     for &byte in name {
-        let kind = HOST_BYTES[usize::from(byte)];
-        if kind == HostByte::Invalid || (kind == HostByte::Dot && before == HostByte::Dot) {
-            return false;
+        match byte {
+            b'.' if before == b'.' => return false,
+            b'.' | b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
+            | b';' | b'=' => {}
+            _ if byte.is_ascii_alphanumeric() => has_letter = true,
+            _ => return false,
         }
-        has_letter |= kind == HostByte::Alphanumeric;
-        before = kind;
+        before = byte;
     }
-    has_letter && before != HostByte::Dot
+    has_letter && before != b'.'
 }
 
 /// A request target in origin form (RFC 9112 section 3.2): path and query of a target in absolute

@@ -238,7 +238,7 @@ fn page_meta_keeps_the_stricter_value() {
             "noarchive, NOINDEX;NOFOLLOW",
         ),
         (
-            "unavailable_after: Tuesday, June 25, 2030 15:00:00 PST, nofollow",
+            "unavailable_after: Tuesday, 25-Jun-30 15:00:00 PST, nofollow",
             "noarchive",
             "nofollow, noarchive, unavailable_after: 2030-06-25T23:00:00Z",
         ),

@@ -42,7 +42,7 @@ impl IdentityVerifier {
         if !is_public_address(address) {
             evidence.push(ProofStatement::new(
                 "private-address",
-                format!("{address} is no public address: that makes no client an impostor"),
+                format!("{address} is not a public address, so it proves nothing"),
             ));
         } else if self.uses_dns_for(means) {
             evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
@@ -157,7 +157,7 @@ fn explain_reverse_dns(lookup: ReverseDnsResult) -> ProofStatement {
         ),
         Unknown => (
             "dns-pending",
-            "no answer yet, or it has expired; a request from the address asks".to_owned(),
+            "no answer yet, or it has expired; the next request from it asks".to_owned(),
         ),
     };
     ProofStatement::new(id, format!("reverse DNS: {message}"))

@@ -26,12 +26,11 @@ pub use names::{DnsQueue, ReverseDnsResult, ReverseDnsTable};
 pub use published::{ListFailure, ListMembership, ParsedList, PublishedLists};
 #[cfg(all(feature = "internals", feature = "signatures"))]
 pub use signature::verify_signature;
-pub use signed::{SignatureProblem, SignedRequest};
+pub use signed::{SignatureProblem, SignedRequest, VerifiedSignature};
 #[cfg(feature = "internals")]
 pub use {
     keys::{PublicKey, read_keys, thumbprint},
     means::HostPattern,
-    signed::VerifiedSignature,
     table::NetworkTable,
 };
 
@@ -88,23 +87,15 @@ pub struct IdentityEffects {
     dns_address: Option<IpAddr>,
     /// The key directory to fetch again: the request has an unknown key.
     wanted_directory: Option<ListId>,
-    /// The good signature of the request.
-    signature: Option<VerifiedSignatureUse>,
+    /// The good signature of the request, and the address that sent it.
+    signature: Option<(VerifiedSignature, IpAddr)>,
 }
 
 impl IdentityEffects {
     /// Takes out the good signature of the request, if it has one.
     pub fn take_good_signature(&mut self) -> Option<SignatureProof> {
-        self.signature.take().map(|presented| presented.signature)
+        self.signature.take().map(|(shown, _)| shown.signature)
     }
-}
-
-/// A good signature, and the address that sent it.
-#[derive(Debug)]
-struct VerifiedSignatureUse {
-    signature: SignatureProof,
-    address: IpAddr,
-    expires: Timestamp,
 }
 
 /// A request that claims to come from a crawler.
@@ -242,9 +233,9 @@ impl IdentityVerifier {
     /// Records which address sent the good signature of a request. False if another address sent it
     /// since the evaluation: then it proves nothing. True without a signature.
     pub fn record_signature(&self, effects: &IdentityEffects, now: Timestamp) -> bool {
-        effects.signature.as_ref().is_none_or(|shown| {
+        effects.signature.as_ref().is_none_or(|(shown, address)| {
             self.replays
-                .record_use(&shown.signature.bytes, shown.address, shown.expires, now)
+                .record_use(&shown.signature.bytes, *address, shown.expires, now)
         })
     }
 

@@ -6,7 +6,7 @@
 use super::keys::PublicKey;
 use super::signed::SignatureProblem::{self, *};
 use super::signed::{SignedRequest, VerifiedSignature};
-use super::{IdentityClaim, IdentityEffects, IdentityVerifier, ProofMeans, VerifiedSignatureUse};
+use super::{IdentityClaim, IdentityEffects, IdentityVerifier, ProofMeans};
 use crate::heads::SignatureFields;
 use crate::record::SignatureProof;
 use crate::time::Timestamp;
@@ -68,15 +68,12 @@ impl IdentityVerifier {
         if verified == Err(UnknownKey) {
             effects.wanted_directory = Some(signer.directory);
         }
-        let VerifiedSignature { expires, signature } = verified?;
-        if !self.replays.is_first_use(&signature.bytes, address, now) {
+        let verified = verified?;
+        let signature = &verified.signature.bytes;
+        if !self.replays.is_first_use(signature, address, now) {
             return Err(Some(Copied));
         }
-        effects.signature = Some(VerifiedSignatureUse {
-            signature,
-            address,
-            expires,
-        });
+        effects.signature = Some((verified, address));
         Ok(())
     }
 }

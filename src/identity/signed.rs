@@ -76,6 +76,6 @@ pub enum SignatureProblem {
     #[strum(serialize = "the signature does not match the request")]
     Mismatch,
     /// Found by [`super::IdentityVerifier`] alone: the signature is good, and may be a copy.
-    #[strum(serialize = "another address has shown the same signature")]
+    #[strum(serialize = "another address sent the same signature before")]
     Copied,
 }

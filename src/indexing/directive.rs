@@ -453,7 +453,7 @@ fn bad_value_error(key: &str, value: &str) -> DirectiveError {
         "max-image-preview" => "write \"none\", \"standard\" or \"large\"",
         "unavailable_after" => {
             "write a date with only one meaning: ISO 8601 (\"2026-12-31T23:59:59Z\", \
-             \"2026-12-31\", \"20261231\", \"2026-365\", \"2026-W53-4\"), RFC 822 or RFC 850"
+             \"2026-12-31\", \"20261231\"), RFC 822 or RFC 850"
         }
         _ => "write a whole number, or -1 for no limit",
     };

@@ -168,19 +168,18 @@ fn parses_as_bot_name(name: &str, member: &str) -> bool {
 }
 
 /// Parses the text behind `unavailable_after:`. Returns the directive and the number of following
-/// members that it used. An unreadable date, which recipients may understand, is kept as an unknown
-/// directive up to the next directive or bot's name.
+/// members that it used. An unreadable date, or one with other text behind it, is kept as an unknown
+/// directive up to the next directive or bot's name: recipients may understand it.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     let parts: Vec<String> = following
         .iter()
         .map(|part| unfold(part))
         .take_while(|next| !ends_date(next))
         .collect();
-    if let Some((moment, used)) = parse_split_date(value, following) {
-        let mut rest = parts.iter().skip(used);
-        if !rest.any(|next| super::date::is_date_fragment(next)) {
-            return (Directive::UnavailableAfter(moment), used);
-        }
+    if let Some((moment, used)) = parse_split_date(value, following)
+        && parts.iter().skip(used).all(String::is_empty)
+    {
+        return (Directive::UnavailableAfter(moment), used);
     }
     let mut text = trim_blanks(value).to_owned();
     for part in parts.iter().filter(|part| !part.is_empty()) {

@@ -5,23 +5,14 @@
 use super::date::parse_date;
 use crate::time::Timestamp;
 
-/// Parses a date that was split at its commas: `value` and as many of the following parts, at most
-/// four, as make the longest date. Returns it with the number of parts used.
+/// Parses a date that was split at its commas: `value`, or `value` and the following part. Returns
+/// it with the number of following parts used.
 pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
-    let mut found = parse_date(value).map(|moment| (moment, 0));
-    let mut text = trim_blanks(value).to_owned();
-    // `Tuesday, June 25, 2030, 15:00` has three commas; no form has more than four.
-    for (used, part) in following.iter().take(4).enumerate() {
-        text.push_str(", ");
-        text.push_str(&unfold(part));
-        // An empty member is no part of a date.
-        if !trim_blanks(part).is_empty()
-            && let Some(moment) = parse_date(&text)
-        {
-            found = Some((moment, used + 1));
-        }
+    if let Some(moment) = parse_date(value) {
+        return Some((moment, 0));
     }
-    found
+    let rest = unfold(following.first()?);
+    parse_date(&format!("{value}, {rest}")).map(|moment| (moment, 1))
 }
 
 /// The text without the blanks of a field around it (RFC 9110 section 5.6.3). Other white space

@@ -328,7 +328,7 @@ fn excess_members_are_ignored() {
 }
 
 #[test]
-fn dates_are_parsed_in_every_common_form() {
+fn dates_are_parsed_in_documented_forms() {
     for date in [
         "25 Jun 2010 15:00:00 PST",
         "Fri, 25 Jun 2010 15:00:00 PST",
@@ -337,10 +337,7 @@ fn dates_are_parsed_in_every_common_form() {
         "25-Jun-2010 15:00:00 -0800",
         "Fri, 25 Jun 2010 23:00:00 GMT",
         "Friday, 25-Jun-10 23:00:00 GMT",
-        "Fri Jun 25 23:00:00 2010",
-        "25 Jun 2010 23:00:00",
         "25 Jun 10 23:00:00 UTC",
-        "Jun 25 2010 23:00:00",
         "2010-06-25T15:00:00-08:00",
         "2010-06-25T15:00:00-0800",
         "2010-06-25T23:00:00Z",
@@ -348,26 +345,9 @@ fn dates_are_parsed_in_every_common_form() {
         "2010-06-25T23:00:00",
         "2010-06-25T23:00Z",
         "2010-06-25 23:00:00",
-        "2010-06-25 23:00:00 UTC",
-        "20100625T230000Z",
-        "20100625T2300Z",
-        "20100625T150000-08",
-        "20100625 2300",
         "2010-06-25T15:00:00-08",
         "2010-06-25T15:00-08",
         "2010-06-25 15:00:00.25 -08:00",
-        "2010-06-25T23Z",
-        "2010-W25-5T23:00:00Z",
-        "2010W255T150000-0800",
-        "2010-176T15:00:00-08:00",
-        "Friday, June 25, 2010 15:00:00 PST",
-        "Fri, Jun 25 2010 18:00:00 EST",
-        "June 25, 2010 23:00",
-        "Jun 25 2010, 23:00 GMT",
-        "Fri Jun 25 15:00:00 PST 2010",
-        "Fri Jun 26 2010 01:00:00 GMT+0200 (Central European Summer Time)",
-        "Sat, 26 Jun 2010 01:00 CEST",
-        "Saturday, June 26, 2010 01:00:00 +02:00",
     ] {
         assert_eq!(
             effective_text(&[&format!("unavailable_after: {date}")], "x"),
@@ -381,46 +361,19 @@ fn dates_are_parsed_in_every_common_form() {
             "unavailable_after: 2010-06-25T23:00:00Z"
         );
     }
-    for day in [
-        "2010-06-25",
-        "20100625",
-        "2010-W25-5",
-        "2010W255",
-        "2010-176",
-        "2010-06-24T24:00Z",
-        "25 Jun 2010",
-        "25-Jun-10",
-        "Jun 25, 2010",
-        "Friday, 25 June 2010",
-    ] {
+    for day in ["2010-06-25", "20100625"] {
         let read = effective_text(&[&format!("unavailable_after: {day}")], "x");
         assert_eq!(read, "unavailable_after: 2010-06-25T00:00:00Z", "{day}");
-    }
-}
-
-/// RFC 9110 section 5.6.7, as seen from 2026: the same today and when the page goes.
-#[test]
-fn two_digit_years_are_at_most_fifty_years_ahead() {
-    for (date, year) in [
-        ("Wednesday, 25-Jun-69", 2069),
-        ("Tuesday, 25-Jun-69 15:00:00 GMT", 2069),
-        ("25 Jun 76 15:00 EST", 2076),
-        ("Jun 25, 70", 2070),
-        ("Friday, 25-Jun-77 15:00:00 GMT", 1977),
-        ("25 Jun 99", 1999),
-        ("25-Jun-00", 2000),
-    ] {
-        let read = effective_text(&[&format!("unavailable_after: {date}")], "x");
-        assert!(
-            read.starts_with(&format!("unavailable_after: {year}-06-25T")),
-            "{date}: {read}"
-        );
     }
 }
 
 #[test]
 fn ambiguous_dates_are_rejected() {
     for date in [
+        "25 Jun 2030",
+        "25 Jun 2030 15:00 CEST",
+        "June 25, 2030",
+        "2030-176",
         "2030176",
         "2030-06",
         "2030-W26",
@@ -432,7 +385,6 @@ fn ambiguous_dates_are_rejected() {
         "2030-06-25T1",
         "2030-06-25T150",
         "2030-06-25T15:00:00-8",
-        "2030-06-25T15:00:00-15",
         "2030-06-25T25",
         "1893456000",
         "2030-06-25T24:30",
@@ -447,15 +399,9 @@ fn ambiguous_dates_are_rejected() {
             .expect_err(date)
             .help
             .expect("what to do");
-        assert!(help.contains("\"2026-W53-4\""), "{help}");
+        assert!(help.contains("\"20261231\""), "{help}");
     }
-    for form in [
-        "2026-12-31T23:59:59Z",
-        "2026-12-31",
-        "20261231",
-        "2026-365",
-        "2026-W53-4",
-    ] {
+    for form in ["2026-12-31T23:59:59Z", "2026-12-31", "20261231"] {
         let read = Directives::parse(&format!("unavailable_after: {form}"))
             .expect("a form that the help names");
         assert!(
@@ -469,12 +415,7 @@ fn ambiguous_dates_are_rejected() {
 /// What the origin writes so counts, like a noindex, once it has passed.
 #[test]
 fn past_date_forbids_indexing_in_every_form() {
-    for date in [
-        "20200101",
-        "2020-W01-3",
-        "2020-001",
-        "2020-01-01T00:00:00+00",
-    ] {
+    for date in ["20200101", "2020-01-01T00:00:00+00"] {
         let tags = parsed_tags(&[&format!("unavailable_after: {date}")]);
         assert!(
             tags.effective("googlebot")
@@ -558,7 +499,7 @@ proptest! {
         let read = parsed_tags(&[&format!("unavailable_after: {date}, {next}")]);
         let (_, said) = read.iter().next().expect("a date");
         let kept = said.iter().find(|directive| directive.name() == "unavailable_after").expect("a date").clone();
-        let torn = |known: &Directive| known.name() != "unavailable_after" && super::date::is_date_fragment(known.name());
+        let torn = |known: &Directive| matches!(known, Directive::Custom(_)) || matches!(known, Directive::Unknown(key, _) if key.is_empty());
         prop_assert!(!said.iter().any(torn), "{:?}", said);
         if let Directive::Unknown(_, text) = kept {
             prop_assert_eq!(&*text, date);

@@ -56,9 +56,7 @@ fn judge_with_policy(directory: &Path, policy: &str) -> World {
     let options = SiteLoadOptions {
         policies: directory.to_owned(),
         strict: true,
-        may_be_missing: false,
-        origins: Default::default(),
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     let registry = Registry::builtin();
     let sites =
@@ -173,7 +171,11 @@ fn judged_facts(judgement: &Judgement) -> JudgedFacts {
 }
 
 fn explained_facts(explanation: &Explanation) -> JudgedFacts {
-    let would = explanation.action.would.as_ref().map(|would| would.kind);
+    let would = explanation
+        .action
+        .would
+        .as_ref()
+        .map(|would| would.kind.name());
     let Explanation {
         verdict,
         kind,
@@ -184,7 +186,7 @@ fn explained_facts(explanation: &Explanation) -> JudgedFacts {
     (
         verdict.name(),
         *kind,
-        explanation.action.kind,
+        explanation.action.kind.name(),
         would,
         *never_fetched,
         *identity,

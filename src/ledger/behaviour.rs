@@ -5,9 +5,8 @@
 
 use super::cached_versions::CrawlerCacheProfile;
 use super::clock_steps::MAX_CLOCK_DRIFT;
-use super::crawl_rate::CrawlRateTransfer;
 use super::host_table::HostKey;
-use super::proven_fetches::{ProvenFetch, ProvenFetchTransfer, ProvenFetches, site_host_key};
+use super::proven_fetches::{ProvenFetch, ProvenFetches, site_host_key};
 use super::{CrawlRates, MarkedClients, RateKey};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, self_given_name};
@@ -16,7 +15,6 @@ use crate::verdict::{
     Identity, RecentBehaviour, RequestFacts, RequestToJudge, SiteClaim, behaviour_counts,
     claim_label, crawl_delay,
 };
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The tables of what clients did recently.
@@ -26,13 +24,6 @@ pub struct BehaviourTables {
     /// Clients that requested a trap.
     pub marked_clients: MarkedClients,
     proven_fetches: ProvenFetches,
-}
-
-/// What the next process needs and the state store does not have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BehaviourTransfer {
-    rates: CrawlRateTransfer,
-    fetches: ProvenFetchTransfer,
 }
 
 /// Whether a request counts against the crawl rate.
@@ -120,32 +111,12 @@ fn with_current_fetch<T>(
 }
 
 impl BehaviourTables {
-    /// Builds the tables from the stored marks, and from the transfer of the previous process in an
-    /// upgrade. `monotonic` is on the clock of that process.
-    pub fn restore(
-        marked_clients: MarkedClients,
-        passed: Option<BehaviourTransfer>,
-        monotonic: Duration,
-    ) -> BehaviourTables {
-        let restored = passed.map(|BehaviourTransfer { rates, fetches }| {
-            (
-                CrawlRates::restore(rates, monotonic),
-                ProvenFetches::restore(fetches),
-            )
-        });
-        let (crawl_rates, proven_fetches) = restored.unwrap_or_default();
+    /// Builds the tables from the stored marks. Crawl rates and fetches begin anew.
+    pub fn new(marked_clients: MarkedClients) -> BehaviourTables {
         BehaviourTables {
-            crawl_rates,
+            crawl_rates: CrawlRates::default(),
             marked_clients,
-            proven_fetches,
-        }
-    }
-
-    /// Exports what the next process cannot read from the state store.
-    pub fn export(&self, monotonic: Duration) -> BehaviourTransfer {
-        BehaviourTransfer {
-            rates: self.crawl_rates.export(monotonic),
-            fetches: self.proven_fetches.export(),
+            proven_fetches: ProvenFetches::default(),
         }
     }
 

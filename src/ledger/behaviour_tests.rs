@@ -1,13 +1,12 @@
 //! Tests of what crawlgate remembers about clients over time: crawl rates, marks of clients that
 //! requested a trap, and which clients certainly got the present robots.txt.
 
-use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::{
-    ParsedRobotsVersion, PublicationHistories, PublicationHistory, RobotsVersionId, SiteEntry,
-    Snapshot, SupersededVersion,
+    ParsedRobotsVersion, PublicationHistories, PublicationHistory, SiteEntry, Snapshot,
+    SupersededVersion,
 };
 use crate::state::StateStore;
 use crate::time::Timestamp;
@@ -36,7 +35,7 @@ impl Default for MarkedClients {
 
 impl Default for BehaviourTables {
     fn default() -> BehaviourTables {
-        BehaviourTables::restore(MarkedClients::default(), None, Duration::ZERO)
+        BehaviourTables::new(MarkedClients::default())
     }
 }
 
@@ -253,63 +252,6 @@ fn million_addresses_leave_the_rate_table_bounded() {
             .is_some(),
         "it was just here"
     );
-}
-
-#[test]
-fn next_process_keeps_crawl_rates_and_proven_fetches() {
-    let (before, delay, now) = (
-        BehaviourTables::default(),
-        Duration::from_secs(10),
-        Duration::from_secs(103),
-    );
-    let from = |address| rate_key("shop", "bingbot", Identity::Unverified, address);
-    assert_eq!(
-        before
-            .crawl_rates
-            .count_request(from("192.0.2.1"), delay, Duration::from_secs(100)),
-        None
-    );
-    assert_eq!(
-        before
-            .crawl_rates
-            .count_request(from("192.0.2.2"), delay, Duration::from_secs(80)),
-        None
-    );
-    let passed = serde_json::to_string(&before.export(now)).expect("JSON");
-    let passed = serde_json::from_str(&passed).expect("what was passed");
-    let next = BehaviourTables::restore(MarkedClients::default(), Some(passed), now);
-    assert_eq!(
-        next.crawl_rates
-            .count_request(from("192.0.2.1"), delay, now),
-        Some(Duration::from_secs(6))
-    );
-    assert_eq!(
-        (
-            next.crawl_rates.len(),
-            next.crawl_rates
-                .count_request(from("192.0.2.2"), delay, now)
-        ),
-        (1, None)
-    );
-
-    let fetches = ProvenFetches::default();
-    let fetch = ProvenFetch {
-        key: b"shop",
-        crawler: "bingbot",
-        version: RobotsVersionId([7; 8]),
-    };
-    fetches.record(
-        fetch,
-        Identity::Unverified,
-        Some(parse_address("192.0.2.1")),
-        Timestamp(1_000),
-    );
-    let (next, span) = (
-        ProvenFetches::restore(fetches.export()),
-        Timestamp(0)..=Timestamp(2_000),
-    );
-    assert!(next.was_served_within(fetch, Some(parse_address("192.0.2.1")), span.clone()));
-    assert!(!next.was_served_within(fetch, Some(parse_address("192.0.2.2")), span));
 }
 
 // ---- traps

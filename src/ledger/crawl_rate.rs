@@ -5,9 +5,8 @@
 
 use super::host_table::HostKey;
 use super::marked_clients::client_network;
-use crate::bounded::{BoundedTable, Expires, HashSeed};
+use crate::bounded::{BoundedTable, Expires};
 use crate::verdict::Identity;
-use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -81,45 +80,12 @@ impl Expires for RateState {
     }
 }
 
-/// The crawl rates of one process for the next one, which goes on with the monotonic time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrawlRateTransfer {
-    seed: HashSeed,
-    /// Hash, and both moments of an arrival in milliseconds.
-    arrivals: Vec<(u64, u64, u64)>,
-}
-
 /// The crawl rate of each crawler on each host, and of each address if the client is not verified.
 /// A crawler whose state was dropped from the full table may come too soon once.
 #[derive(Default)]
 pub struct CrawlRates(BoundedTable<RateState>);
 
 impl CrawlRates {
-    /// Continues the crawl rates of the previous process. `now` is the elapsed time.
-    pub fn restore(passed: CrawlRateTransfer, now: Duration) -> CrawlRates {
-        let table = BoundedTable::seeded(passed.seed);
-        for (hash, at, over) in passed.arrivals {
-            let arrival = RateState {
-                due_at: Duration::from_millis(at),
-                delay_ends: Duration::from_millis(over),
-            };
-            table.insert(hash, arrival, now);
-        }
-        CrawlRates(table)
-    }
-
-    /// Exports the states whose delay has not ended, for the next process, in milliseconds.
-    pub fn export(&self, now: Duration) -> CrawlRateTransfer {
-        let arrivals = self.0.collect_with_hash(|hash, last| {
-            let at = last.due_at.as_millis() as u64;
-            (last.delay_ends > now).then_some((hash, at, last.delay_ends.as_millis() as u64))
-        });
-        CrawlRateTransfer {
-            seed: self.0.seed(),
-            arrivals,
-        }
-    }
-
     /// Counts a request, and returns `None`, if it is in time. Otherwise returns for how long it
     /// comes too soon, and does not count it. `now` is the elapsed time.
     pub fn count_request(

@@ -27,7 +27,7 @@ mod peers;
 mod proven_fetches;
 mod proxy_paths;
 
-pub use behaviour::{BehaviourTables, BehaviourTransfer, RateCheckMode};
+pub use behaviour::{BehaviourTables, RateCheckMode};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRates, RateKey};

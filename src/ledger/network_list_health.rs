@@ -233,30 +233,24 @@ impl NetworkListHealthTable {
                 facts.push(Fact::set(now, to_list_proof(site, crawler, proof)));
             }
             let suspended = proof.is_suspended(now);
+            let by = if site == EVERY_SITE {
+                "what its operator publishes"
+            } else {
+                "its networks in the policy"
+            };
             match (suspended, proof.suspension_logged.swap(suspended, Relaxed)) {
-                (true, false) if site == EVERY_SITE => tracing::warn!(
-                    crawler,
-                    "in the last seven days no visit of this crawler was verified by its operator's networks or host names, \
-                     but some came from elsewhere; until one is verified, crawlgate calls none of them an impostor. \
-                     To check an address, run \"crawlgate crawlers --verify\""
-                ),
-                (false, true) if site == EVERY_SITE && proof.may_accuse(now) => {
-                    tracing::info!(crawler, "a visit was verified by what the operator publishes: crawlgate calls \
-                        impostors so again");
-                }
                 (true, false) => tracing::warn!(
                     site,
                     crawler,
-                    "in the last seven days no visit of this crawler came from its networks in the policy, but some came from \
-                     elsewhere; until one does, crawlgate calls none of them an impostor. Check the networks"
+                    "in the last seven days no visit of this crawler was verified by {by}, but some came from \
+                     elsewhere; until one is verified, crawlgate calls none of them an impostor. To check an \
+                     address, run \"crawlgate crawlers --verify\""
                 ),
-                (false, true) if proof.may_accuse(now) => {
-                    tracing::info!(
-                        site,
-                        crawler,
-                        "a visit was verified by the networks in the policy: crawlgate calls impostors so again"
-                    );
-                }
+                (false, true) if proof.may_accuse(now) => tracing::info!(
+                    site,
+                    crawler,
+                    "a visit was verified by {by}: crawlgate again calls impostors by that name"
+                ),
                 _ => {}
             }
         });

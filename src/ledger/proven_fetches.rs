@@ -1,16 +1,15 @@
 //! [`ProvenFetches`]: which clients were certainly served the present robots.txt. A fetch by a
 //! verified crawler counts for that crawler at every address. Any other fetch counts for its own
-//! address only, because another client may have used the crawler's name. Fetches are kept in an
-//! upgrade, but not in a restart, and other instances do not learn of them. That is safe: without a
-//! fetch, crawlgate is only more lenient.
+//! address only, because another client may have used the crawler's name. Fetches are not
+//! kept in a restart or an upgrade, and other instances do not learn of them. That is safe: without
+//! a fetch, crawlgate is only more lenient.
 
 use super::host_table::{HostKey, host_key};
 use super::marked_clients::client_network;
-use crate::bounded::{BoundedTable, Expires, HashSeed};
+use crate::bounded::{BoundedTable, Expires};
 use crate::policy::RobotsVersionId;
 use crate::time::Timestamp;
 use crate::verdict::Identity;
-use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -46,14 +45,6 @@ impl Expires for Timestamp {
     }
 }
 
-/// The fetches of one process, for the next one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProvenFetchTransfer {
-    seed: HashSeed,
-    /// Hash, and when the version was served last.
-    fetches: Vec<(u64, i64)>,
-}
-
 /// The table of fetches. When it is full the oldest are dropped, which is lenient to their clients.
 #[derive(Default)]
 pub struct ProvenFetches {
@@ -61,27 +52,6 @@ pub struct ProvenFetches {
 }
 
 impl ProvenFetches {
-    /// Continues the fetches of another process.
-    pub fn restore(passed: ProvenFetchTransfer) -> ProvenFetches {
-        let table = BoundedTable::seeded(passed.seed);
-        for (hash, at) in passed.fetches {
-            // A fetch never ends: by this `now` none is over, and a full table drops the oldest.
-            table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
-        }
-        ProvenFetches { table }
-    }
-
-    /// All of them, for the next process.
-    pub fn export(&self) -> ProvenFetchTransfer {
-        let fetches = self
-            .table
-            .collect_with_hash(|hash, served| Some((hash, served.0)));
-        ProvenFetchTransfer {
-            seed: self.table.seed(),
-            fetches,
-        }
-    }
-
     /// Records that a version was served completely. The fetch of a verified crawler counts at
     /// every address, any other at its own address (for IPv6 the /64). Does nothing for an
     /// unverified client without an address.

@@ -10,7 +10,7 @@ use crate::heads::{X_ROBOTS_TAG, http_version};
 use crate::policy::Site;
 use crate::record::{DecidingLine, RequestRecord};
 use crate::requests::{ConnectionFacts, HeaderMapHead, ResponseEnd, ResponseOutcome, Ticket};
-use crate::verdict::{Action, Identity, Kind};
+use crate::verdict::{Action, ActionKind, Identity, Kind};
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
@@ -45,12 +45,11 @@ pub struct CrawlerRequest {
     pub identity: Identity,
     /// How the request relates to the rules. [`Kind::name`] is the word of the logs.
     pub kind: Kind,
-    /// What the layer does: `pass`, `block`, `slow`, `pause`, `license`, `robots_txt` or `tdmrep`.
-    /// Empty in `CrawlerRequest::default()`.
-    pub action: &'static str,
-    /// What the layer would do if the policy were enforced, where it lets the request pass because
-    /// the policy only observes this crawler.
-    pub would: Option<&'static str>,
+    /// What the layer does. [`ActionKind::name`] is the word of the logs.
+    pub action: ActionKind,
+    /// What the layer would do under `mode: enforce`. `None` unless the request passes only because
+    /// the policy observes this crawler.
+    pub would: Option<ActionKind>,
     site: Option<Arc<Site>>,
     line: Option<DecidingLine>,
     request_id: SmallVec<[u8; 32]>,
@@ -87,8 +86,8 @@ impl CrawlerRequest {
             crawler: record.crawler()?.to_owned(),
             identity: record.identity()?,
             kind: decision.kind,
-            action: decision.action.name(),
-            would: decision.would.map(Action::name),
+            action: decision.action.kind(),
+            would: decision.would.map(Action::kind),
             site: Some(judged.entry().site.clone()),
             line: judged.deciding_line(),
             request_id: record.request.id().into(),
@@ -173,7 +172,7 @@ impl InFlightRequest {
                 );
             }
             ticket
-                .head_writer(ConnectionFacts::cleartext(ConnectionPeer::default()))
+                .head_writer(ConnectionFacts::default())
                 .write_request_in_process(&mut head.headers);
         }
         self.insert_crawler(&mut head.extensions);
@@ -224,7 +223,7 @@ impl InFlightRequest {
                 .page
                 .adapt_head(&mut head.headers, head.status, decision, &entry.site);
             ticket
-                .head_writer(ConnectionFacts::cleartext(ConnectionPeer::default()))
+                .head_writer(ConnectionFacts::default())
                 .write_response(&mut head.headers, head.status, None);
             self.page.start(&head.headers);
             self.count_rewrite_outcome(end);

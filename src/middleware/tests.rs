@@ -2,8 +2,8 @@
 //! tests behave unusually: they send a body in pieces or trailers, fail in the middle of a page, or
 //! do not respond at all.
 
-use super::{GateBody, GateLayer, OpenError};
-use crate::verdict::{Identity, Kind};
+use super::{GateBody, GateBuilder, GateLayer, OpenError};
+use crate::verdict::{ActionKind, Identity, Kind};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::{Body, Frame};
@@ -440,7 +440,10 @@ fn application_learns_which_crawler_asks() {
         (&*crawler.crawler, crawler.identity, crawler.kind),
         ("gptbot", Identity::Pending, Kind::Unproven)
     );
-    assert_eq!((crawler.action, crawler.would), ("pass", Some("block")));
+    assert_eq!(
+        (crawler.action, crawler.would),
+        (ActionKind::Pass, Some(ActionKind::Block))
+    );
     assert_eq!(crawler.site(), "site");
     assert_eq!(crawler.rule().as_deref(), Some("Disallow: /cart/"));
     let source = crawler.rule_source().expect("a line of the policy");
@@ -449,7 +452,10 @@ fn application_learns_which_crawler_asks() {
     let response = poll_ready_future(service.call(request("/robots.txt", GPTBOT)));
     let response = response.expect("a response");
     let crawler = response.extensions().get::<super::CrawlerRequest>();
-    assert_eq!(crawler.map(|crawler| crawler.action), Some("robots_txt"));
+    assert_eq!(
+        crawler.map(|crawler| crawler.action),
+        Some(ActionKind::RobotsTxt)
+    );
 }
 
 #[test]
@@ -534,6 +540,30 @@ fn directory_without_a_policy_is_named() {
     };
     let path = directory.path().display().to_string();
     assert!(error.to_string().contains(&path), "{error}");
+}
+
+#[test]
+fn policy_of_the_program_needs_no_directory() {
+    let policy = "purposes: { training: disallow }\nenforcement: { mode: enforce }\n";
+    let gate = GateBuilder::default().policy("shop.yaml", policy).open();
+    let gate = gate.expect("a gate");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    let blocked = poll_ready_future(service.call(request("/", GPTBOT))).expect("a response");
+    let crawler = blocked.extensions().get::<super::CrawlerRequest>();
+    let crawler = crawler.expect("a crawler");
+    assert_eq!(
+        (crawler.site(), crawler.action),
+        ("shop", ActionKind::Block)
+    );
+    gate.0.upkeep.reload();
+    assert!(gate.problems().is_empty(), "{:?}", gate.problems());
+    let broken = GateBuilder::default().policy("shop.yaml", "host: a.example\n");
+    let Err(OpenError::Policies(error)) = broken.open() else {
+        panic!("it was opened");
+    };
+    assert!(error.to_string().contains("shop.yaml:1:1"), "{error}");
 }
 
 #[test]

@@ -137,11 +137,8 @@ fn groups_of_reading(
 ) -> Vec<RuleGroup> {
     let mut places: HashMap<&[usize], usize> = HashMap::new();
     let mut groups: Vec<RuleGroup> = Vec::new();
-    let mut seen = HashSet::new();
-    for agent in reading.agent_lines().filter(|agent| is_wanted(agent)) {
-        if agent.token.is_empty() || !seen.insert(agent.token.to_ascii_lowercase()) {
-            continue;
-        }
+    let agents = reading.first_agent_lines();
+    for agent in agents.filter(|agent| !agent.token.is_empty() && is_wanted(agent)) {
         let (_, union) = reading.groups_for(agent.token.as_bytes());
         let place = *places.entry(union).or_insert_with(|| {
             let parts: Vec<&FileGroup> = reading.groups_at(union).collect();

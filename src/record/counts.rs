@@ -6,6 +6,7 @@
 //! a column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
+use crate::numbers::byte_size;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use std::collections::BTreeMap;
@@ -118,7 +119,7 @@ impl RequestCounts {
             CountedAction::WouldLicense => Some(CountColumn::WouldDemandLicense),
             CountedAction::Pause | CountedAction::WouldPause => Some(CountColumn::Paused),
             CountedAction::Pass
-            | CountedAction::TdmRep
+            | CountedAction::Tdmrep
             | CountedAction::Refuse
             | CountedAction::Challenge
             | CountedAction::Redirect => None,
@@ -251,6 +252,23 @@ impl RequestCounts {
     /// Bytes of the bodies that were sent.
     pub fn bytes(&self) -> u64 {
         self.totals[CountColumn::Bytes as usize]
+    }
+
+    /// The bytes of the bodies that were sent, in words.
+    pub fn sent_words(&self) -> String {
+        if self.has_unknown_responses() {
+            "not known".to_owned()
+        } else {
+            byte_size(self.bytes())
+        }
+    }
+
+    /// Whether most responses are unknown: beside another proxy, crawlgate does not see the responses
+    /// to requests that pass.
+    pub fn has_unknown_responses(&self) -> bool {
+        let seen: u64 = self.statuses().iter().sum();
+        let passed = self.requests().saturating_sub(self.answered_by_crawlgate());
+        passed > 2 * seen
     }
 
     /// Responses with the status 2xx, 3xx (without 304), 304, 4xx and 5xx, in this order.

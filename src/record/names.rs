@@ -24,8 +24,7 @@ pub enum CountedAction {
     /// Answered with a demand for a licence.
     License,
     /// Answered with tdmrep.json.
-    #[strum(serialize = "tdmrep")]
-    TdmRep,
+    Tdmrep,
     /// Forwarded; `mode: enforce` would have blocked it.
     WouldBlock,
     /// Forwarded; `mode: enforce` would have slowed it down.
@@ -58,7 +57,7 @@ impl CountedAction {
             (Action::Pause { .. }, _) => CountedAction::Pause,
             (Action::RobotsTxt, _) => CountedAction::RobotsTxt,
             (Action::License { .. }, _) => CountedAction::License,
-            (Action::TdmRep, _) => CountedAction::TdmRep,
+            (Action::Tdmrep, _) => CountedAction::Tdmrep,
         }
     }
 

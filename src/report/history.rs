@@ -252,7 +252,7 @@ fn top_unknown_bots(
         .map(|(name, count)| TopEntry {
             name,
             count,
-            error: 0,
+            ..TopEntry::default()
         })
         .collect())
 }

@@ -3,6 +3,7 @@
 //! [`TopEntry`] and [`RuleCount`] are entries of the lists that show what occurs most often.
 
 use crate::numbers::thousands;
+use crate::sketch::KeyUsage;
 use crate::time::{Timestamp, rfc3339};
 use derive_more::AddAssign;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,7 @@ pub struct ResponseStatusRow {
 }
 
 /// An entry of a list of frequent names or URLs, which is counted in bounded memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopEntry {
     /// The name or URL.
     pub name: String,
@@ -138,6 +139,9 @@ pub struct TopEntry {
     pub count: u64,
     /// By how much the count may be too high.
     pub error: u64,
+    /// What these requests took; only for sections and paths of logs.
+    #[serde(flatten)]
+    pub usage: Option<KeyUsage>,
 }
 
 impl TopEntry {

@@ -211,7 +211,8 @@ impl Report {
         let fetchers = fetchers.filter(|row| row.fetches_for_person());
         let fetchers = fetchers.map(|row| {
             format!(
-                "{} counts here, although its operator says that robots.txt may not apply, because it fetches for a person.",
+                "{} counts here. But its operator says that robots.txt may not apply to it, \
+                 because it fetches for a person.",
                 row.name
             )
         });
@@ -318,7 +319,7 @@ impl Report {
         join_first(parts, MAX_NAMED)
     }
 
-    /// Whether the policies block a crawler on some sites only.
+    /// Whether some requests of a crawler that is blocked pass.
     fn has_blocked_in_part(&self) -> bool {
         let mut rows = self.rows_in(ReportSection::BreaksRules);
         rows.any(|row| row.outcome_words() == "in part")

@@ -165,6 +165,13 @@ pub struct CrawlerRow {
     pub with_parameters: u64,
     /// The names of the parameters in the queries that it requested most; only for logs.
     pub parameters: Vec<TopEntry>,
+    /// The paths with the names of all parameters that it requested most, such as
+    /// `/shoes?color&size`; only for logs.
+    pub combinations: Vec<TopEntry>,
+    /// Its requests as `smartphone` and as `desktop`; only for logs.
+    pub devices: Vec<TopEntry>,
+    /// Its requests by UTC day, in order; only for logs.
+    pub days: Vec<TopEntry>,
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
     /// The statuses of the responses, without those with robots.txt, the most frequent first; only
@@ -211,6 +218,11 @@ impl CrawlerRow {
             counts,
             ..CrawlerRow::default()
         }
+    }
+
+    /// Its requests on the day with the most.
+    pub(super) fn max_per_day(&self) -> u64 {
+        self.days.iter().map(|day| day.count).max().unwrap_or(0)
     }
 
     /// Whether the row has the bots that the registry does not know.
@@ -294,10 +306,12 @@ impl CrawlerRow {
         ))
     }
 
-    /// What happens to its requests against the rules, in words.
+    /// What happens to its requests against the rules, in words. Requests that an older robots.txt
+    /// allows pass meanwhile.
     pub fn outcome_words(&self) -> &'static str {
         match self.is_blocked {
-            Some(true) => "blocked",
+            Some(true) if self.counts.requests_of_kind(Kind::StaleCopy) == 0 => "blocked",
+            Some(true) => "in part",
             Some(false) if self.is_blocked_somewhere => "in part",
             Some(false) => "passes",
             None => "",

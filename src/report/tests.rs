@@ -12,6 +12,7 @@ use super::{
 use crate::clock::Moment;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
+use crate::sketch::KeyUsage;
 use crate::state::StateStore;
 use crate::state::history::{
     DailyCountKind, HOUR, PeriodLength, RequestHistoryBatch, RequestHistoryReader, ServiceVisits,
@@ -150,7 +151,7 @@ fn requests_without_licence_are_apart_from_violations() {
     let obeying = "GPTBot 9 (verified, 5 without a licence)";
     assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
-    assert!(csv.contains(",0,0,5,\r\n"), "{csv}");
+    assert!(csv.contains(",0,0,5,,\r\n"), "{csv}");
 }
 
 #[test]
@@ -601,6 +602,7 @@ fn row_has_first_and_latest_violation() {
     let row = gptbot(report_from_history(""));
     assert_eq!((hours(row.first), hours(row.last)), (2, 1));
     assert_eq!((row.is_blocked, row.suspected), (Some(true), 3));
+    assert_eq!(row.outcome_words(), "blocked");
     let of_shop = report_from_history("shop");
     assert_eq!((of_shop.totals.against_rules, of_shop.visitors), (7, 60));
     assert!(of_shop.sites.is_empty());
@@ -846,6 +848,10 @@ fn csv_has_row_for_each_crawler_and_identity() {
         name: "/a,b/".to_owned(),
         count: 7,
         error: 1,
+        usage: Some(KeyUsage {
+            bytes: 30,
+            last: Some(Timestamp(9)),
+        }),
     }];
     report.crawlers[0].sections = entries.clone();
     report.crawlers[0].statuses = vec![ResponseStatusRow {
@@ -862,24 +868,24 @@ fn csv_has_row_for_each_crawler_and_identity() {
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 4 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert_eq!(columns.len(), 19);
+    assert_eq!(columns.len(), 20);
     // The row of the section comes after that of its crawler.
     assert!(lines[1].contains(",crawler,,"), "{csv}");
     assert!(
-        lines[2].ends_with(",section,\"/a,b/\",7,1,,,,,,,,,,"),
+        lines[2].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z"),
         "{csv}"
     );
     assert!(
-        lines[3].ends_with(",status_path,\"/a,b/\",7,1,,,,,,,,,,404"),
+        lines[3].ends_with(",status_path,\"/a,b/\",7,1,30,,,,,,,,,404,1970-01-01T00:00:09Z"),
         "{csv}"
     );
     assert!(
-        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,"),
+        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,"),
         "{csv}"
     );
     for line in &lines[2..5] {
         // Its name has a comma, too.
-        assert_eq!(line.replace("a,b", "").split(',').count(), 20, "{line}");
+        assert_eq!(line.replace("a,b", "").split(',').count(), 21, "{line}");
     }
     let line = |start: &str| {
         let mut found = lines.iter().filter(|line| line.starts_with(start));
@@ -890,7 +896,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
     assert_eq!(
         row[5..],
         [
-            "crawler", "", "40", "", "3000", "20", "0", "10", "0", "0", "0", "0", "0", ""
+            "crawler", "", "40", "", "3000", "20", "0", "10", "0", "0", "0", "0", "0", "", ""
         ]
     );
     let row = line("gptbot,GPTBot,OpenAI,training,impostor,");
@@ -958,6 +964,7 @@ fn hostile_report() -> Report {
         name: TEXT.to_owned(),
         count: 3,
         error: 1,
+        ..TopEntry::default()
     };
     report.unknown_bots = vec![top(), top(), top()];
     report.urls = vec![top()];
@@ -1064,6 +1071,7 @@ fn long_report() -> Report {
             name: format!("/{}", "long/".repeat(5)),
             count: 1_234,
             error: 12,
+            ..TopEntry::default()
         };
         row.sections = vec![path.clone(); 20];
         row.sitemap = Some(SitemapCoverage {
@@ -1174,7 +1182,7 @@ fn urls_are_listed_by_section_parameter_and_status() {
         vec![TopEntry {
             name: name.to_owned(),
             count,
-            error: 0,
+            ..TopEntry::default()
         }]
     };
     let mut row = crawler_row(
@@ -1246,7 +1254,7 @@ fn urls_of_real_crawler_come_before_those_of_pretenders() {
         row.sections = vec![TopEntry {
             name: "/".to_owned(),
             count: 9,
-            error: 0,
+            ..TopEntry::default()
         }];
         row
     });
@@ -1346,7 +1354,11 @@ fn log_without_statuses_has_no_pages() {
     )]);
     report.source = ReportSource::Logs;
     assert!(TrafficReport::new(&report, 0).takers.is_empty());
-    report.crawlers[0].counts.add_status(404);
+    assert_eq!(report.crawlers[0].counts.sent_words(), "not known");
+    for _ in 0..3 {
+        report.crawlers[0].counts.add_status(404);
+    }
+    assert_eq!(report.crawlers[0].counts.sent_words(), "0 B");
     let traffic = TrafficReport::new(&report, 0);
     assert_eq!(traffic.takers.len(), 1);
     assert_eq!(

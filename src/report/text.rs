@@ -132,6 +132,9 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
         if row.counts.requests_of_kind(Kind::Exempt) > 0 {
             words.push("exempt".to_owned());
         }
+        if row.counts.requests_of_kind(Kind::NotBound) > 0 {
+            words.push("not bound by these rules".to_owned());
+        }
         let unlicensed = row.counts.without_license();
         if unlicensed > 0 {
             words.push(format!("{} without a licence", thousands(unlicensed)));

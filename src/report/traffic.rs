@@ -3,8 +3,9 @@
 //! operators run these crawlers. Requests of impostors (clients that pretend to be a crawler) count
 //! in the totals, but for no crawler.
 
-use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
+use super::{ClientIdentity, CrawlerRow, Report, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
+use crate::record::RequestCounts;
 use crate::referrals::{ReferringServiceKind, ReferringServices};
 use crate::state::history::ServiceVisits;
 use crate::time::{Timestamp, rfc3339};
@@ -109,31 +110,21 @@ impl TrafficReport {
         traffic.requests.all = report.visitors;
         traffic.bytes.all = visitors_bytes;
         let mut crawlers = Vec::new();
-        // Beside another proxy, crawlgate does not see the responses to requests that pass.
-        let mut seen = 0;
-        let mut unseen = 0;
+        let mut of_crawlers = RequestCounts::default();
         for row in &report.crawlers {
             traffic.requests.all += row.counts.requests();
             traffic.bytes.all += row.counts.bytes();
             if row.is_of_crawler() {
-                traffic.requests.crawlers += row.counts.requests();
-                traffic.bytes.crawlers += row.counts.bytes();
-                let counts = &row.counts;
-                let responses: u64 = counts.statuses().iter().sum();
-                let answered = responses.saturating_add(counts.answered_by_crawlgate());
-                seen += responses;
-                unseen += counts.requests().saturating_sub(answered);
+                of_crawlers.add_all(&row.counts);
                 crawlers.push(row);
             }
         }
-        let pages_unseen = match report.source {
-            ReportSource::History => unseen > seen,
-            ReportSource::Logs | ReportSource::LogsByPolicies => seen == 0 && unseen > 0,
-        };
-        if pages_unseen {
+        traffic.requests.crawlers = of_crawlers.requests();
+        if of_crawlers.has_unknown_responses() {
             traffic.bytes = CrawlerShare::default();
             return traffic;
         }
+        traffic.bytes.crawlers = of_crawlers.bytes();
         traffic.purposes = shares_by_purpose(&crawlers);
         crawlers.sort_by_key(|row| Reverse((row.counts.bytes(), row.counts.requests())));
         traffic.takers = crawlers

@@ -38,8 +38,10 @@ impl Report {
         let with_parameters = percent(row.with_parameters, all);
         let parameters = format!("parameters (in {with_parameters} of requests)");
         let parts = [
+            ("devices", &row.devices),
             ("sections", &row.sections),
             (parameters.as_str(), &row.parameters),
+            ("URLs with parameters", &row.combinations),
         ];
         for (title, entries) in parts.into_iter().chain(all_paths) {
             if !entries.is_empty() {

@@ -3,12 +3,12 @@
 //! (Strict-Transport-Security, redirect to https).
 
 use super::https_redirect::HttpsRedirect;
-use crate::answers::{Answer, AnswerField};
+use crate::answers::Answer;
 use crate::forwarding::ConnectionPeer;
-use http::HeaderValue;
+use http::{HeaderValue, header};
 
 /// The facts that all requests of a connection share.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct ConnectionFacts<'a> {
     /// The peer.
     pub peer: ConnectionPeer,
@@ -25,16 +25,14 @@ impl ConnectionFacts<'_> {
     pub fn cleartext(peer: ConnectionPeer) -> ConnectionFacts<'static> {
         ConnectionFacts {
             peer,
-            tls: None,
-            hsts: None,
-            redirect: None,
+            ..ConnectionFacts::default()
         }
     }
 
     /// Adds the listener's Strict-Transport-Security to an answer.
     pub(super) fn with_hsts(&self, answer: Answer) -> Answer {
         match self.hsts {
-            Some(hsts) => answer.with_field(AnswerField::StrictTransportSecurity, hsts.clone()),
+            Some(hsts) => answer.with_field(header::STRICT_TRANSPORT_SECURITY, hsts.clone()),
             None => answer,
         }
     }

@@ -9,17 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 /// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 /// 2014).
 const SPLITMIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The two hexadecimal digits of each byte.
-const HEX_PAIRS: [[u8; 2]; 256] = {
-    let digits = b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 thread_local! {
     /// The state of the thread's generator. It begins at random: two threads make the same ids only
@@ -41,7 +31,7 @@ pub fn new_request_id() -> RequestId {
         .into_iter()
         .flat_map(|part| splitmix_output(part).to_be_bytes());
     for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&HEX_PAIRS[usize::from(byte)]);
+        pair.copy_from_slice(&[byte >> 4, byte & 15].map(|half| HEX_DIGITS[usize::from(half)]));
     }
     digits
 }

@@ -39,9 +39,7 @@ fn new_world() -> World {
     let options = SiteLoadOptions {
         policies: directory.path().to_owned(),
         strict: true,
-        may_be_missing: false,
-        origins: Default::default(),
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     let (clock, registry) = (Clock::default(), Registry::builtin());
     let sites =

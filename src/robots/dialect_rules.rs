@@ -6,8 +6,8 @@ use super::dialect::url_path;
 use super::file::{KeySpelling, RobotsFile, RobotsKey};
 use super::target::TargetScratch;
 use super::{AgentName, Dialect, MAX_ROBOTS_BYTES, Rule, RuleSet};
-use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A User-agent line.
@@ -55,14 +55,13 @@ pub struct DialectRules {
     /// Combinations of groups that count as one group, each once.
     unions: Vec<GroupUnion>,
     star: Option<usize>,
-    scratch: std::cell::RefCell<TargetScratch>,
 }
 
 #[derive(Debug)]
 struct GroupUnion {
     groups: Vec<usize>,
     /// Compiled on first use: a file may have hundreds of groups, and few are used.
-    rules: OnceCell<CompiledRules>,
+    rules: OnceLock<CompiledRules>,
 }
 
 #[derive(Debug)]
@@ -146,7 +145,7 @@ impl DialectRules {
             *known.entry(groups).or_insert_with_key(|groups| {
                 unions.push(GroupUnion {
                     groups: groups.clone(),
-                    rules: OnceCell::new(),
+                    rules: OnceLock::new(),
                 });
                 unions.len() - 1
             })
@@ -167,7 +166,6 @@ impl DialectRules {
             named,
             unions,
             star,
-            scratch: std::cell::RefCell::default(),
         }
     }
 
@@ -179,6 +177,13 @@ impl DialectRules {
     /// The User-agent lines of all groups.
     pub(crate) fn agent_lines(&self) -> impl Iterator<Item = &AgentLine> {
         self.groups.iter().flat_map(|group| &group.agents)
+    }
+
+    /// The first line of each token, in the order of the file.
+    pub(crate) fn first_agent_lines(&self) -> impl Iterator<Item = &AgentLine> {
+        let mut seen = HashSet::new();
+        self.agent_lines()
+            .filter(move |agent| seen.insert(agent.token.to_ascii_lowercase()))
     }
 
     /// The groups with these indexes.
@@ -239,7 +244,7 @@ impl DialectRules {
         };
         let Some(union) = union else { return free };
         let path = url_path(url);
-        let mut scratch = self.scratch.borrow_mut();
+        let mut scratch = TargetScratch::default();
         if self.dialect == Dialect::Rfc9309 && scratch.normalise(&path).is_robots_txt() {
             return free;
         }

@@ -19,6 +19,7 @@ use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{CertificateStore, TlsError};
 use crate::files::absolute_path;
+use crate::numbers::plural;
 use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
@@ -216,13 +217,7 @@ pub fn run(
     let scheduler = Scheduler::start().map_err(ServerError::from_io(
         "cannot start the thread of the scheduler",
     ))?;
-    let (services, robots) = Services::open(
-        settings,
-        acme_services,
-        &scheduler,
-        taken.state_lock,
-        taken.memory,
-    )?;
+    let (services, robots) = Services::open(settings, acme_services, &scheduler, taken.state_lock)?;
     origin_robots::start_fetching(robots, services.instance.clock.clone(), &scheduler);
 
     if !is_replaceable {
@@ -256,7 +251,7 @@ pub fn run(
         })?;
     }
 
-    log_addresses(&services, &sockets.bound);
+    log_start(&services);
     announce(&sockets.bound);
     let cut_off = server.run();
     close_server(threads, &upgrades, cut_off, &sockets.paths);
@@ -316,8 +311,8 @@ fn log_certificate_problems(services: &Services) {
     }
 }
 
-/// Logs the state directory, unless it cannot be used, and the addresses of the listeners.
-fn log_addresses(services: &Services, bound: &BoundAddresses) {
+/// Logs the number of sites, and the state directory unless it cannot be used.
+fn log_start(services: &Services) {
     let settings = &services.settings;
     match &settings.state {
         // An error was logged.
@@ -328,11 +323,10 @@ fn log_addresses(services: &Services, bound: &BoundAddresses) {
         ),
         None => tracing::info!("no state directory: crawlgate forgets everything when it stops"),
     }
+    let snapshot = services.instance.sites.snapshot();
+    tracing::info!("serving {}", plural(snapshot.sites().len(), "site"));
     if settings.origins.is_empty() {
-        for entry in services
-            .instance
-            .sites
-            .snapshot()
+        for entry in snapshot
             .sites()
             .iter()
             .filter(|entry| entry.site.policy.reads_origin())
@@ -344,11 +338,5 @@ fn log_addresses(services: &Services, bound: &BoundAddresses) {
                  replace }}\""
             );
         }
-    }
-    for url in bound.urls() {
-        tracing::info!("listening on {url}");
-    }
-    for address in &bound.decisions {
-        tracing::info!("decisions on {address}");
     }
 }

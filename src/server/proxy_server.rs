@@ -21,7 +21,8 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients
 /// over HTTP/2 need at once, each with `limits.streams` requests. With fewer a tenth of their
@@ -104,6 +105,7 @@ impl ProxyServer {
             passable: upgrades.listeners.clone(),
             proxy,
             open,
+            cut_off: Arc::default(),
             operations: services.operations.clone(),
             limit: settings.limits.drain,
             upgrade_limit: settings.upgrade_drain,
@@ -120,11 +122,7 @@ impl ProxyServer {
     pub fn add_admin(&mut self, listener: Option<BoundListener>) {
         let Some(listener) = listener else { return };
         let services = &self.readiness.upgrades.services;
-        let app = AdminApp::new(
-            services.operations.clone(),
-            services.instance.access.clone(),
-            &services.settings.admin_hosts,
-        );
+        let app = AdminApp::new(services.operations.clone(), &services.settings.admin_hosts);
         self.server.add_service(AcceptService {
             name: "admin",
             listeners: vec![(
@@ -142,11 +140,11 @@ impl ProxyServer {
     /// Serves until it is asked to stop and the last request has ended. Returns how many connections
     /// are cut off.
     pub fn run(self) -> usize {
-        let open = self.drain.open.clone();
+        let cut_off = self.drain.cut_off.clone();
         self.server.run(RunArgs {
             shutdown_signal: Box::new(self.drain),
         });
-        open.open_count()
+        cut_off.load(Acquire)
     }
 }
 

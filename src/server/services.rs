@@ -26,13 +26,11 @@ use crate::sites::{DefaultSite, InitialOriginRobots, SiteLoadOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
 use crate::time::Timestamp;
-use crate::upgrade::HandedOverMemory;
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep};
 use crate::upstreams::Upstreams;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
 /// The opened services. The sites, the ledger, the clock and the logs are in the instance.
@@ -55,15 +53,14 @@ pub struct Services {
 impl Services {
     /// Opens the state directory, loads the policies, and begins this run in the state store. Also
     /// returns the [`OriginRobotsTracker`], which do not run yet. If another process hands over to this one,
-    /// `lock` is that of the state directory, and `memory` the facts that are in no table.
+    /// `lock` is that of the state directory.
     pub fn open(
         settings: Settings,
         acme_services: AcmeServices,
         scheduler: &Scheduler,
         lock: Option<OwnedFd>,
-        memory: HandedOverMemory,
     ) -> Result<(Arc<Services>, OriginRobotsTracker), ServerError> {
-        let clock = open_clock(&settings)?.continued_from(Duration::from_millis(memory.monotonic));
+        let clock = open_clock(&settings)?;
         let started = clock.moment();
         let (store, restored) = open_state(&settings, lock, clock.clone())?;
         let now = started.now;
@@ -83,7 +80,6 @@ impl Services {
             new_hosts: settings.new_hosts.clone(),
             proofs,
             logs,
-            passed: memory.behaviours,
         };
         let instance = parts.open()?;
         evidence.subscribe_to_publications(&instance.sites, &instance.metrics);
@@ -104,7 +100,6 @@ impl Services {
             instance.events.clone(),
             instance.clock.clone(),
         )?);
-        upstreams.restore_handed_over_servers(&memory.servers);
         let requests = request_pipeline(&settings, &instance, &acme_services);
         let acme = acme_services.open_acme(&settings, &instance);
         let sources = OptionalServices {
@@ -192,7 +187,7 @@ fn new_first_day(
         "first-day",
         format!(
             "{reason}. What crawlers fetched meanwhile is not known, so another first day begins: no violation counts \
-             until {until}. On a host that crawlers visit only later, it lasts longer"
+             until {until}. A host whose first crawler comes later has its first day later"
         ),
     );
     tracing::warn!("{finding}");
@@ -204,7 +199,7 @@ pub fn site_options(settings: &Settings, copies: &StoredCopies) -> SiteLoadOptio
     SiteLoadOptions {
         policies: settings.policies.clone(),
         strict: settings.strict,
-        may_be_missing: settings.policies_may_be_missing,
+        without_directory: settings.policies_may_be_missing.then(Default::default),
         origins: InitialOriginRobots {
             default_sites: DefaultSite::from_settings(&settings.origins),
             ..origin_robots::known_origins(copies, &settings.origins)

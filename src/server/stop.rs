@@ -24,13 +24,15 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
 use sd_notify::NotifyState;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Release;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The limit for flushing both logs.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
-/// How long connections without a request may take to end.
+/// How long connections may take to end that are idle or cut off.
 const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
 /// Flushes both logs, within `FLUSH_LIMIT` for both together.
@@ -131,6 +133,8 @@ pub struct ShutdownWaiter {
     pub passable: Arc<Mutex<Vec<PassableListener>>>,
     pub proxy: Arc<HttpProxy<Gateway>>,
     pub open: Arc<ConnectionCounter>,
+    /// How many connections are cut off at the end.
+    pub cut_off: Arc<AtomicUsize>,
     pub operations: Arc<Operations>,
     /// How long a stop takes at most.
     pub limit: Duration,
@@ -140,8 +144,8 @@ pub struct ShutdownWaiter {
 
 #[async_trait]
 impl ShutdownSignalWatch for ShutdownWaiter {
-    /// Waits for a stop and its end, and flushes the logs. Pingora ends at once in any case, because
-    /// nothing is left to wait for.
+    /// Waits for a stop and its end, cuts off what is still open, and flushes the logs. Pingora ends
+    /// at once in any case, because nothing is left to wait for.
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.wait_for_request(StopRequest::AfterUpgrade).await;
         let how = if request == StopRequest::AfterUpgrade {
@@ -150,9 +154,13 @@ impl ShutdownSignalWatch for ShutdownWaiter {
             self.drain_requests(request).await
         };
         self.stop.admin.close();
-        flush_logs(&self.operations.instance);
         let connections = self.open.open_count();
+        self.cut_off.store(connections, Release);
         self.stop.log_end(how, connections, self.open_requests());
+        self.stop.stopper.end();
+        // A worker that hangs does not end.
+        let _ = tokio::time::timeout(IDLE_LIMIT, self.open.wait_until_none()).await;
+        flush_logs(&self.operations.instance);
         if request == StopRequest::Immediate {
             ShutdownSignal::FastShutdown
         } else {

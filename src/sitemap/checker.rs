@@ -107,7 +107,7 @@ impl<'a> SitemapChecker<'a> {
         let mut places = SpanFinder::new(&sitemap.text);
         let mut findings = FindingCollector::default();
         for (listed, is_new) in sitemap.urls.iter().zip(are_new) {
-            let found = match self.find_site(&listed.url) {
+            let mut found = match self.find_site(&listed.url) {
                 _ if !is_new => {
                     let text = "stands in the sitemaps more than once";
                     let finding = lints::URL_REPEATED.finding(None, text);
@@ -116,6 +116,10 @@ impl<'a> SitemapChecker<'a> {
                 Err(finding) => vec![*finding],
                 Ok(place) => self.judge(&place),
             };
+            if listed.has_wrong_date {
+                let finding = lints::URL_LASTMOD.finding(None, "has a lastmod that is no date");
+                found.push(finding.help("write a date like 2026-11-22, or leave lastmod out"));
+            }
             for finding in found.into_iter().chain(fetched.next().flatten()) {
                 let span = Some(places.find(listed.range.clone()));
                 let target = finding.label.as_ref().map_or(0, String::len);
@@ -197,6 +201,10 @@ impl<'a> SitemapChecker<'a> {
             let text = format!("is disallowed {}", join(reasons, ", "));
             let help = "remove the URL from the sitemap, or allow its path";
             found.push(lints::URL_DISALLOWED.finding(None, text).help(help));
+        }
+        if place.target.contains('#') {
+            let finding = lints::URL_FRAGMENT.finding(None, "has a fragment");
+            found.push(finding.help("list the URL without # and what follows"));
         }
         found.extend(self.noindex_finding(place));
         found
@@ -351,6 +359,17 @@ mod tests {
         ] {
             assert_eq!(ids(policy, &[url]), ["sitemap-url-disallowed"], "{url}");
         }
+    }
+
+    #[test]
+    fn fragments_and_wrong_dates_are_found() {
+        assert_eq!(
+            ids("", &["https://docs.example/a#b"]),
+            ["sitemap-url-fragment"]
+        );
+        let xml =
+            "<urlset><url><loc>https://docs.example/</loc><lastmod>soon</lastmod></url></urlset>";
+        assert_eq!(ids("", &[xml]), ["sitemap-url-lastmod"]);
     }
 
     #[test]

@@ -83,6 +83,10 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
             300..=399 => {
                 let target = header_text(&response, "location").unwrap_or_default();
                 let target = truncate(&target, MAX_TARGET_BYTES);
+                if target == url {
+                    let finding = lints::URL_FAILING.finding(None, "redirects to itself");
+                    return Some(finding.help(FAILING_HELP));
+                }
                 let finding = lints::URL_REDIRECTS.finding(None, "redirects");
                 let help = "list the URL of the redirect's target";
                 return Some(finding.label(target).help(help));

@@ -4,7 +4,7 @@
 
 use super::parse::shown;
 use crate::numbers::plural_thousands;
-use crate::printable::join;
+use crate::printable::{join, printable};
 use crate::yaml::{Diagnostic, SourceFile};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -19,6 +19,21 @@ pub struct SitemapFindings {
     pub source: SourceFile,
     /// Those about the most URLs first.
     pub findings: Vec<SitemapFinding>,
+}
+
+impl SitemapFindings {
+    /// Each finding with the file and examples, in one line.
+    pub fn problems(&self) -> impl Iterator<Item = String> {
+        self.findings.iter().map(|found| {
+            let message = &found.diagnostic.message;
+            let examples = found.diagnostic.label.as_deref().unwrap_or_default();
+            printable(
+                format!("{}: {message} {examples}", self.source.name)
+                    .trim_end()
+                    .as_bytes(),
+            )
+        })
+    }
 }
 
 /// A mistake, with the URLs that have it.

@@ -39,11 +39,20 @@ lints! {
     /// crawlgate neither judges nor requests these URLs. A single robots.txt without a policy does
     /// not name its host, so its rules apply to the URLs of all hosts.
     URL_OTHER_HOST: Warning "sitemap-url-other-host";
-    /// A URL is not absolute. Search engines do not complete it with the address of the sitemap,
+    /// A URL is empty or not absolute. Search engines do not complete it with the address of the sitemap,
     /// but ignore it.
     ///
     /// Fix: write the full URL, with `https://` and the host.
     URL_RELATIVE: Warning "sitemap-url-relative";
+    /// A URL has a fragment: `#` and a name. Search engines ignore it, and index the page once.
+    ///
+    /// Fix: list the URL without the fragment.
+    URL_FRAGMENT: Warning "sitemap-url-fragment";
+    /// The `lastmod` of a URL is no date. Search engines ignore it, and do not see that the page has changed.
+    ///
+    /// Fix: write a date as [W3C Datetime](https://www.w3.org/TR/NOTE-datetime) has it, like
+    /// `2026-11-22` or `2026-11-22T10:00:00+01:00`, or leave `lastmod` out.
+    URL_LASTMOD: Warning "sitemap-url-lastmod";
     /// A URL stands in the sitemaps of this check more than once. Search engines ignore the repetition.
     /// Often it shows that the generator lists a page for each of its categories or parameters.
     ///
@@ -63,8 +72,8 @@ lints! {
     ///
     /// Only `--fetch` finds this.
     URL_MISSING: Warning "sitemap-url-missing";
-    /// A URL answers with another error, or not within ten seconds. The finding has the status or
-    /// the reason.
+    /// A URL answers with another error, redirects to itself, or does not answer within ten seconds.
+    /// The finding has the status or the reason.
     ///
     /// Fix: repair the page. Search engines fetch fewer pages of a site with failing pages.
     ///

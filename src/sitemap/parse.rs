@@ -4,6 +4,7 @@
 
 use crate::files::read_up_to;
 use crate::printable::truncate;
+use crate::time::Timestamp;
 use crate::yaml::{SourceSpan, saturating_u32};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
@@ -38,6 +39,8 @@ pub struct ListedUrl {
     pub url: String,
     /// Bytes of the text.
     pub range: Range<usize>,
+    /// Whether its `lastmod` is no date.
+    pub has_wrong_date: bool,
 }
 
 /// A sitemap that was read.
@@ -218,26 +221,32 @@ fn add(urls: &mut Vec<ListedUrl>, url: String, range: Range<usize>) -> Result<()
     if urls.len() == MAX_URLS {
         return Err(SitemapError::TooManyUrls);
     }
-    urls.push(ListedUrl { url, range });
+    urls.push(ListedUrl {
+        url,
+        range,
+        has_wrong_date: false,
+    });
     Ok(())
 }
 
-/// Reads XML: the text of each `loc` in a `url` or `sitemap`, whatever their prefix.
+/// Reads XML: the text of each `loc` and `lastmod` in a `url` or `sitemap`, whatever their prefix.
 fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitemap> {
     let mut reader = Reader::from_str(text);
     let mut path: Vec<String> = Vec::new();
     let mut kind: Option<SitemapKind> = None;
     let mut urls = Vec::new();
-    // The text since the last URL began, and where that was if it has not ended.
-    let mut url = String::new();
-    let mut start = None;
+    // The text since the last field of an entry began, and where that was.
+    let mut value = String::new();
+    let mut start = 0;
+    let mut has_wrong_date = false;
+    reader.config_mut().expand_empty_elements = true;
     loop {
         let at = reader.buffer_position() as usize;
         let fail = |error| UnreadableSitemap::at(at, text, error);
         let event = reader.read_event().map_err(|error| {
             UnreadableSitemap::at(reader.error_position() as usize, text, error.into())
         })?;
-        if let (None, Event::Start(element) | Event::Empty(element)) = (&kind, &event) {
+        if let (None, Event::Start(element)) = (&kind, &event) {
             let name: &str = element.local_name().into_inner();
             let other = |_| fail(SitemapError::OtherDocument(name.to_owned()));
             kind = Some(name.parse().map_err(other)?);
@@ -249,22 +258,29 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
                     return Err(fail(SitemapError::TooDeep));
                 }
                 path.push(element.local_name().as_ref().to_owned());
-                if is_location(&path) {
-                    url.clear();
-                    start = Some(reader.buffer_position() as usize);
+                if entry_field(&path).is_some() {
+                    value.clear();
+                    start = reader.buffer_position() as usize;
                 }
             }
             Event::End(_) => {
-                if is_location(&path)
-                    && let Some(start) = start.take()
-                {
-                    add(&mut urls, url.trim().to_owned(), trimmed(text, start..at))?;
+                match entry_field(&path) {
+                    Some("loc") => {
+                        add(&mut urls, value.trim().to_owned(), trimmed(text, start..at))?;
+                    }
+                    Some("lastmod") => has_wrong_date = !has_date(value.trim()),
+                    _ => {}
                 }
                 path.pop();
+                if path.len() == 1
+                    && let Some(last) = urls.last_mut()
+                {
+                    last.has_wrong_date |= std::mem::take(&mut has_wrong_date);
+                }
             }
-            Event::Text(part) => url.push_str(&part),
-            Event::CData(part) => url.push_str(&part),
-            Event::GeneralRef(reference) => url.push_str(&resolve(&reference).map_err(fail)?),
+            Event::Text(part) => value.push_str(&part),
+            Event::CData(part) => value.push_str(&part),
+            Event::GeneralRef(reference) => value.push_str(&resolve(&reference).map_err(fail)?),
             Event::Eof if !path.is_empty() => return Err(fail(SitemapError::Unclosed)),
             Event::Eof => break,
             _ => {}
@@ -274,12 +290,22 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
     Ok((kind, urls))
 }
 
-/// Whether the innermost element is the address of a page or of a sitemap. (`image:loc` is deeper.)
-fn is_location(path: &[String]) -> bool {
+/// The name of the innermost element if it is a field of a page or of a sitemap. (`image:loc` is
+/// deeper.)
+fn entry_field(path: &[String]) -> Option<&str> {
     match path {
-        [_, entry, location] => matches!(entry.as_str(), "url" | "sitemap") && location == "loc",
-        _ => false,
+        [_, entry, field] if matches!(entry.as_str(), "url" | "sitemap") => Some(field),
+        _ => None,
     }
+}
+
+/// Whether this begins with a date as in `2026`, `2026-11` or `2026-11-22T10:00Z`
+/// (<https://www.w3.org/TR/NOTE-datetime>).
+fn has_date(text: &str) -> bool {
+    let missing = "2026-01-01".get(text.len()..).unwrap_or_default();
+    let date = text.to_owned() + missing;
+    let day = date.get(..10);
+    day.is_some_and(|day| Timestamp::parse(day).is_some())
 }
 
 /// What a reference stands for: one of XML's own five, or the number of a character.
@@ -340,8 +366,29 @@ mod tests {
                     "https://a.example/<b>".into(),
                     "<![CDATA[https://a.example/<b>]]>"
                 ),
+                (String::new(), ""),
             ]
         );
+    }
+
+    #[test]
+    fn wrong_dates_are_found_in_any_order() {
+        let entry = |date: &str| format!("<url><lastmod>{date}</lastmod><loc>/</loc></url>");
+        for (date, is_wrong) in [
+            ("2026", false),
+            ("2026-11", false),
+            (" 2026-11-22 ", false),
+            ("2026-11-22T10:00Z", false),
+            ("2026-11-22T10:00:00.5+01:00", false),
+            ("22.11.2026", true),
+            ("2026-02-30", true),
+            ("ä", true),
+        ] {
+            let text = format!("<urlset>{}<url><loc>/</loc></url></urlset>", entry(date));
+            let read = Sitemap::parse(text.as_bytes()).expect("a sitemap");
+            let wrong: Vec<bool> = read.urls.iter().map(|url| url.has_wrong_date).collect();
+            assert_eq!(wrong, [is_wrong, false], "{date}");
+        }
     }
 
     #[test]

@@ -52,10 +52,7 @@ fn start_manager(
 ) -> Arc<SiteManager> {
     let options = SiteLoadOptions {
         policies: policies.to_owned(),
-        strict: false,
-        may_be_missing: false,
-        origins: InitialOriginRobots::default(),
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     let manager = SiteManager::start(options, store, restored, START);
     manager.unwrap_or_else(|error| panic!("{error}"))

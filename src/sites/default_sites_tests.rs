@@ -58,13 +58,11 @@ fn three_origins() -> [OriginSettings; 3] {
 fn start_manager(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
     let options = SiteLoadOptions {
         policies: policies.to_owned(),
-        strict: false,
-        may_be_missing: false,
         origins: InitialOriginRobots {
             default_sites: DefaultSite::from_settings(origins),
             ..InitialOriginRobots::default()
         },
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     super::tests::start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }

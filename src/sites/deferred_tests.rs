@@ -39,10 +39,7 @@ impl DeferredSites {
         let (store, restored) = opened.expect("no other owner");
         let options = SiteLoadOptions {
             policies: directory.path().join("policies"),
-            strict: false,
-            may_be_missing: false,
-            origins: InitialOriginRobots::default(),
-            published_proof: false,
+            ..SiteLoadOptions::default()
         };
         let manager = SiteManager::start(options, &store, &restored, Timestamp(START));
         store.begin(Vec::new()).expect("begun");

@@ -44,9 +44,11 @@ use crate::state::{RestoredState, StateStore};
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use policy_directory::PolicyText;
 use policy_file::SiteCompiler;
 use publisher::{Deferral, max_cache_time};
 use status::OriginStatusBySite;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -56,14 +58,15 @@ use updater::SiteUpdater;
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the sites are loaded from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteLoadOptions {
     /// `*.yaml` and `*.yml` directly inside are policies.
     pub policies: PathBuf,
     /// Refuse to start if any policy file is broken or missing.
     pub strict: bool,
-    /// Whether a directory that does not exist counts as empty, because no operator named it.
-    pub may_be_missing: bool,
+    /// The policies, by site, if that directory does not exist. `None` if an operator named it, so
+    /// that it must exist.
+    pub without_directory: Option<BTreeMap<String, PolicyText>>,
     /// The copies of the origins' own robots.txt files, and the default sites.
     pub origins: InitialOriginRobots,
     /// Whether the settings allow proof by networks that the operators of crawlers publish.

@@ -49,10 +49,7 @@ impl RestartedSites {
         self.manager = None;
         let options = SiteLoadOptions {
             policies: self.path("policies"),
-            strict: false,
-            may_be_missing: false,
-            origins: InitialOriginRobots::default(),
-            published_proof: false,
+            ..SiteLoadOptions::default()
         };
         let manager = super::tests::start_with_options(options, Some(&self.path("state")), now);
         let manager = manager.unwrap_or_else(|error| panic!("{error}"));

@@ -90,6 +90,19 @@ pub enum ServedRobotsKind {
 }
 
 impl ServedRobotsKind {
+    /// What is served while the origin's file cannot be used, as a clause.
+    pub fn words(self) -> &'static str {
+        match self {
+            ServedRobotsKind::WithOrigin => "the last good copy stays in use",
+            ServedRobotsKind::Unavailable => {
+                "crawlgate answers robots.txt with 503 for up to an hour"
+            }
+            ServedRobotsKind::WithoutOrigin => {
+                "crawlgate serves robots.txt without the origin's rules"
+            }
+        }
+    }
+
     /// What a site serves at a moment, and until when if it is 503. It is 503 while the site waits
     /// for its origin's file.
     pub fn at(site: &Site, now: Timestamp) -> (ServedRobotsKind, Option<Timestamp>) {

@@ -53,10 +53,8 @@ impl RestartedSites {
         self.manager = None;
         let options = SiteLoadOptions {
             policies: self.directory.path().join("policies"),
-            strict: false,
-            may_be_missing,
-            origins: InitialOriginRobots::default(),
-            published_proof: false,
+            without_directory: may_be_missing.then(Default::default),
+            ..SiteLoadOptions::default()
         };
         let state = self.directory.path().join("state");
         let manager = start_with_options(options, self.has_state.then_some(&*state), 0);

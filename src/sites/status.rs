@@ -211,7 +211,7 @@ impl std::fmt::Display for RetireStatus {
         match self.stage {
             _ if self.staging => write!(
                 f,
-                "{path}: not under environment: staging, where nothing is retired"
+                "{path}: not retired, because a staging site retires nothing"
             ),
             RetireStage::Planned => write!(
                 f,

@@ -131,10 +131,8 @@ impl RestartedSites {
 fn start_manager(directory: &Path, origins: InitialOriginRobots, now: i64) -> Arc<SiteManager> {
     let options = SiteLoadOptions {
         policies: directory.join("policies"),
-        strict: false,
-        may_be_missing: false,
         origins,
-        published_proof: false,
+        ..SiteLoadOptions::default()
     };
     super::tests::start_with_options(options, Some(&directory.join("state")), now)
         .unwrap_or_else(|error| panic!("{error}"))

@@ -25,10 +25,7 @@ fn write_policy(directory: &Path, file: &str, text: &str) {
 fn site_options(policies: &Path) -> SiteLoadOptions {
     SiteLoadOptions {
         policies: policies.to_owned(),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
-        published_proof: false,
+        ..SiteLoadOptions::default()
     }
 }
 
@@ -894,7 +891,7 @@ fn named_directory_without_a_policy_is_a_warning() {
     fs::remove_file(directory.path().join("a.yaml")).expect("deleted");
     manager.reload(Timestamp(2));
     assert_eq!(warnings(2), "", "the last good policy is in force");
-    options.may_be_missing = true;
+    options.without_directory = Some(Default::default());
     let unnamed = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     assert!(unnamed.status(Timestamp(0)).warnings.is_empty());
 }
@@ -1221,7 +1218,7 @@ fn origins_file_is_observed_until_the_first_policy() {
         start_with_options(options.clone(), None, 0).is_err(),
         "an operator named the directory"
     );
-    options.may_be_missing = true;
+    options.without_directory = Some(Default::default());
     let manager = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     let status = manager.status(Timestamp(0)).sites.remove(0);
     assert_eq!(

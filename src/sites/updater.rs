@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The state that only a change of the sites reads or writes.
 pub struct SiteUpdater {
     policies: PathBuf,
-    may_be_missing: bool,
+    without_directory: Option<BTreeMap<String, PolicyText>>,
     pub catalog: SiteCatalog,
     pub publisher: Publisher,
     /// The stored state of the catalog as the store last got it.
@@ -57,7 +57,7 @@ impl SiteUpdater {
         let stored_state = StoredSitesState::from_facts(&restored.facts);
         SiteUpdater {
             policies: options.policies.clone(),
-            may_be_missing: options.may_be_missing,
+            without_directory: options.without_directory.clone(),
             publisher: Publisher::new(store.clone(), restored, now),
             last_stored: stored_state.clone(),
             catalog: SiteCatalog {
@@ -140,18 +140,18 @@ impl SiteUpdater {
         Ok((reports, has_changed))
     }
 
-    /// The policy files by site. A missing directory counts as empty if it may be missing.
+    /// The policies by site.
     fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
-        match policy_directory::read_policies(&self.policies) {
-            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(BTreeMap::new())
+        let found = policy_directory::read_policies(&self.policies);
+        match (found, &self.without_directory) {
+            (Err(error), Some(texts)) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(texts.clone())
             }
             // The sites in force stay if the directory cannot be read.
-            Err(source) => Err(StartError::Directory {
+            (found, _) => found.map_err(|source| StartError::Directory {
                 directory: absolute_path(&self.policies),
                 source,
             }),
-            Ok(found) => Ok(found),
         }
     }
 
@@ -278,14 +278,14 @@ impl SiteUpdater {
     /// The status without what the snapshot adds. If an operator named the policy directory, it has
     /// a warning while there is no policy, nor a last good one.
     pub fn file_status(&self) -> SitesStatus {
-        let is_expected = !self.may_be_missing && self.catalog.files.is_empty();
+        let is_expected = self.without_directory.is_none() && self.catalog.files.is_empty();
         let no_policy = is_expected.then(|| {
             Finding::new(
                 "no-policy",
                 format!(
-                    "there is no policy (*.yaml) in {}, so crawlgate publishes and enforces no rules of yours. Put a \
-                     policy there. If a proxy is only to observe, do not name a policy directory in its settings or \
-                     command",
+                    "there is no policy (*.yaml) in {}, so crawlgate publishes and enforces no \
+                     rules of yours. Put a policy there. If crawlgate is only to observe, do not \
+                     name a policy directory in the settings or the command",
                     absolute_path(&self.policies).display()
                 ),
             )

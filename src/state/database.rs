@@ -5,7 +5,7 @@
 use super::history::{self, RequestHistoryBatch};
 use super::previous_run::PreviousRun;
 use super::tables::{StateTables, create_table_sql, expiry_column, upsert_sql};
-use crate::facts::{CLOCK_TOLERANCE, ColumnValue, Fact, StoredFacts, TABLES};
+use crate::facts::{ColumnValue, Fact, StoredFacts, TABLES};
 use crate::files::{check_database, file_identity, prepare_database};
 use crate::time::Timestamp;
 use DatabaseError::{Damaged, Former, Gone, Newer, Unusable};
@@ -27,7 +27,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
 const JOURNAL_BYTES: u32 = 16 * 1024 * 1024;
 
-/// How many seconds removals are kept in tables that clients can fill.
+/// How many seconds removals are kept.
 const REMOVALS_KEPT_FOR: i64 = 60;
 
 /// The table of the last commit, and the indexes that find deletable versions.
@@ -318,8 +318,13 @@ impl Database {
         let mut pruned = self.history_pruned;
         history::write_batch(&transaction, batch.history, &mut pruned, now)?;
         let long_ago = now.0.saturating_sub(REMOVALS_KEPT_FOR);
-        for table in TABLES.iter().filter(|table| table.is_client_driven) {
-            delete_removals(&transaction, table.name, long_ago)?;
+        // An earlier change may still arrive for some seconds.
+        for table in TABLES {
+            let name = table.name;
+            transaction.execute(
+                &format!("DELETE FROM {name} WHERE removed = 1 AND changed < ?1"),
+                [long_ago],
+            )?;
         }
         if let Some(before) = batch.prune {
             delete_expired(&transaction, before)?;
@@ -384,8 +389,7 @@ fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlRe
 }
 
 /// Deletes facts that ended before a moment, and then the versions that were last needed before it
-/// and that no publication or served version refers to. Also deletes removals in every table that
-/// are older than that moment by more than `CLOCK_TOLERANCE`.
+/// and that no publication or served version refers to.
 fn delete_expired(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     for table in TABLES {
         if let Some(end) = expiry_column(table) {
@@ -396,23 +400,6 @@ fn delete_expired(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     connection.execute(
         "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
          AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",
-        [before],
-    )?;
-    // A removal is needed as long as an earlier change may still arrive.
-    for table in TABLES {
-        delete_removals(
-            connection,
-            table.name,
-            before.0.saturating_sub(CLOCK_TOLERANCE),
-        )?;
-    }
-    Ok(())
-}
-
-/// Deletes the removals in a table that are older than a moment.
-fn delete_removals(connection: &Connection, table: &str, before: i64) -> SqlResult<()> {
-    connection.execute(
-        &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
         [before],
     )?;
     Ok(())

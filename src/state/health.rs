@@ -48,18 +48,24 @@ impl fmt::Display for StoreHealth {
         match self {
             StoreHealth::Healthy => f.write_str("the state directory can be written"),
             StoreHealth::NoDirectory => f.write_str(
-                "no state directory is set: crawlgate forgets everything when it stops, and counts no violations for \
-                 a day after each start. To keep it, set \"state\".",
+                "no state directory is set: crawlgate forgets everything when it stops, and counts \
+                 no violations for a day after each start. To prevent that, set \"state\".",
             ),
             StoreHealth::Unusable { directory, error } => write!(
                 f,
                 "cannot use the state directory {directory}: {error}; crawlgate keeps everything in memory, and \
                  counts no violations for a day. Free space or make the directory writable, then restart crawlgate."
             ),
-            StoreHealth::Failing { directory, since, error, .. } => write!(
+            StoreHealth::Failing {
+                directory,
+                since,
+                error,
+                ..
+            } => write!(
                 f,
-                "cannot write the state directory {directory} since {since}: {error}; crawlgate keeps new data in \
-                 memory and tries again every second. Mend this before crawlgate stops."
+                "cannot write the state directory {directory} since {since}: {error}; crawlgate \
+                 keeps new data in memory and tries again every second. Fix this before crawlgate \
+                 stops."
             ),
         }
     }

@@ -76,17 +76,12 @@ pub fn create_table_sql(table: &SqlTableSchema) -> String {
     let name = table.name;
     let mut statements = format!(
         "CREATE TABLE IF NOT EXISTS {name} (\n{columns}  changed INTEGER NOT NULL,\n  removed INTEGER NOT NULL,\n  PRIMARY \
-         KEY ({})\n) STRICT;",
+         KEY ({})\n) STRICT; CREATE INDEX IF NOT EXISTS {name}_removed ON {name} (changed) WHERE removed = 1;",
         column_names(table.key)
     );
     if let Some(end) = expiry_column(table) {
         statements.push_str(&format!(
             "CREATE INDEX IF NOT EXISTS {name}_by_end ON {name} ({end});"
-        ));
-    }
-    if table.is_client_driven {
-        statements.push_str(&format!(
-            "CREATE INDEX IF NOT EXISTS {name}_removed ON {name} (changed) WHERE removed = 1;"
         ));
     }
     statements

@@ -5,9 +5,7 @@
 //! or an expected answer.
 
 use crate::facts::Fact;
-use crate::ledger::BehaviourTransfer;
 use crate::settings::ListenAddress;
-use crate::upstreams::HandedOverServer;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,8 +25,6 @@ pub enum PredecessorMessage {
     },
     /// Listeners, with a descriptor each.
     Listeners { listeners: Vec<HandedOverListener> },
-    /// The state that is in no file.
-    Memory { memory: Box<HandedOverMemory> },
     /// All listeners were passed, and the state directory is closed. The descriptors are the locks.
     #[serde(rename = "yours")]
     LocksPassed {
@@ -61,19 +57,6 @@ pub enum PredecessorMessage {
     /// A message of a later version.
     #[serde(other)]
     Unknown,
-}
-
-/// The state of the previous process that is in no file. Unknown fields are ignored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HandedOverMemory {
-    /// The monotonic time of the clock, in milliseconds: crawl rates are measured by it.
-    #[serde(rename = "lived")]
-    pub monotonic: u64,
-    /// Crawl rates and proven fetches of clients.
-    pub behaviours: Option<BehaviourTransfer>,
-    /// The unavailable servers of origins.
-    pub servers: Vec<HandedOverServer>,
 }
 
 /// The messages of the next process, in their order.

@@ -26,6 +26,6 @@ mod successor;
 
 pub use channel::ProcessChannel;
 pub use inherited::InheritedListeners;
-pub use messages::{HandedOverListener, HandedOverMemory, PredecessorMessage, SuccessorMessage};
+pub use messages::{HandedOverListener, PredecessorMessage, SuccessorMessage};
 pub use next_process::{HandedOverState, NextProcess, OwnCommandLine, UpgradeError};
 pub use successor::{PendingTakeover, Predecessor, SuccessorError, TakenOverState};

@@ -4,16 +4,16 @@
 //! process is started in the same way.
 
 use super::channel::{ChannelError, MAX_DESCRIPTORS, ProcessChannel};
-use super::messages::{HandedOverListener, HandedOverMemory, PredecessorMessage, SuccessorMessage};
+use super::messages::{HandedOverListener, PredecessorMessage, SuccessorMessage};
 use crate::locks::lock;
 use crate::printable::{OutputStyle, SanitizingWriter};
 use crate::settings::ListenAddress;
 use crate::threads::spawn;
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,8 +35,6 @@ pub struct HandedOverState {
     pub state_lock: Option<OwnedFd>,
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
-    /// The state that is in no file.
-    pub memory: HandedOverMemory,
 }
 
 /// Why the upgrade failed. This process goes on.
@@ -202,11 +200,7 @@ impl NextProcess {
         let HandedOverState {
             state_lock,
             control_lock,
-            memory,
         } = handed;
-        let memory = Box::new(memory);
-        self.channel
-            .send(&PredecessorMessage::Memory { memory }, &[])?;
         let control_lock = control_lock.as_ref().filter(|_| self.takes_control);
         let descriptors: Vec<BorrowedFd<'_>> = state_lock
             .iter()
@@ -296,8 +290,8 @@ pub struct OwnCommandLine {
 }
 
 impl OwnCommandLine {
-    /// Without the flag `--successor`. Another version may be at the path now. A bare name is looked up
-    /// in `PATH`.
+    /// Without the flag `--successor`. Another version may be at the path now. For a bare name, which
+    /// the shell looked up, it is the path of the program that runs.
     ///
     /// # Errors
     /// The system does not say which program runs.
@@ -306,12 +300,7 @@ impl OwnCommandLine {
         let called = arguments.next().map(PathBuf::from).unwrap_or_default();
         // As it was called, so that links to another version are followed.
         let path = match called.components().count() {
-            0 => std::env::current_exe()?,
-            1 => find_in_path(
-                &called,
-                &std::env::var_os("PATH").unwrap_or_default(),
-                std::env::current_exe()?,
-            ),
+            0 | 1 => std::env::current_exe()?,
             _ => std::path::absolute(called)?,
         };
         let arguments = arguments
@@ -340,24 +329,10 @@ impl OwnCommandLine {
     }
 }
 
-/// The first file of this name in `directories` (the value of `PATH`) that leads to `running`; else
-/// `running` itself.
-fn find_in_path(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
-    for directory in std::env::split_paths(directories) {
-        let program = directory.join(name);
-        if program.canonicalize().is_ok_and(|found| found == running)
-            && let Ok(program) = std::path::absolute(program)
-        {
-            return program;
-        }
-    }
-    running
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     #[test]
     fn hanging_process_is_killed_and_quoted() {
@@ -404,37 +379,5 @@ mod tests {
             matches!(message, Ok(PredecessorMessage::Unknown)),
             "{message:?}"
         );
-        let memory = serde_json::from_str::<HandedOverMemory>(r#"{"lived":7,"weather":[]}"#)
-            .expect("what is known of it");
-        assert_eq!(
-            memory,
-            HandedOverMemory {
-                monotonic: 7,
-                ..HandedOverMemory::default()
-            }
-        );
-    }
-
-    #[test]
-    fn link_in_path_is_kept() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let root = directory.path().canonicalize().expect("a path");
-        let [first, versions, links] = ["first", "versions", "links"].map(|name| root.join(name));
-        for directory in [&first, &versions, &links] {
-            std::fs::create_dir(directory).expect("a directory");
-        }
-        let running = versions.join("crawlgate-1");
-        for program in [&running, &first.join("crawlgate")] {
-            std::fs::write(program, "").expect("a program");
-        }
-        symlink(&running, links.join("crawlgate")).expect("a link");
-        let directories =
-            std::env::join_paths([&first, &root.join("none"), &links]).expect("a search path");
-        let name = Path::new("crawlgate");
-        assert_eq!(
-            find_in_path(name, &directories, running.clone()),
-            links.join("crawlgate")
-        );
-        assert_eq!(find_in_path(name, OsStr::new(""), running.clone()), running);
     }
 }

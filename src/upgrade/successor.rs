@@ -4,7 +4,7 @@
 
 use super::channel::{ChannelError, ProcessChannel};
 use super::inherited::InheritedListeners;
-use super::messages::{HandedOverMemory, PredecessorMessage, SuccessorMessage};
+use super::messages::{PredecessorMessage, SuccessorMessage};
 use crate::facts::Fact;
 use crate::settings::ListenAddress;
 use std::io;
@@ -54,8 +54,6 @@ pub struct TakenOverState {
     pub state_lock: Option<OwnedFd>,
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
-    /// The state that is in no file.
-    pub memory: HandedOverMemory,
 }
 
 impl PendingTakeover {
@@ -106,7 +104,6 @@ impl PendingTakeover {
             },
             &[],
         )?;
-        let mut memory = HandedOverMemory::default();
         loop {
             match self.channel.receive(None)? {
                 (PredecessorMessage::Listeners { listeners }, descriptors) => {
@@ -115,7 +112,6 @@ impl PendingTakeover {
                     }
                 }
                 (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),
-                (PredecessorMessage::Memory { memory: passed }, _) => memory = *passed,
                 (PredecessorMessage::Unknown, _) => {}
                 (PredecessorMessage::LocksPassed { state, control }, descriptors) => {
                     let mut descriptors = descriptors.into_iter();
@@ -125,7 +121,6 @@ impl PendingTakeover {
                         inherited,
                         state_lock,
                         control_lock,
-                        memory,
                     });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),

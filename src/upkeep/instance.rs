@@ -7,7 +7,7 @@ use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
-use crate::ledger::{BehaviourTables, BehaviourTransfer, Ledger, MarkedClients};
+use crate::ledger::{BehaviourTables, Ledger, MarkedClients};
 use crate::sites::{SiteLoadOptions, SiteManager, StartError};
 use crate::state::{RestoredState, StateStore};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic};
@@ -106,8 +106,6 @@ pub struct InstanceInputs<'a> {
     pub proofs: Arc<IdentityVerifier>,
     /// The logs.
     pub logs: RequestLogs,
-    /// What clients did at the process that hands over to this one.
-    pub passed: Option<BehaviourTransfer>,
 }
 
 impl InstanceInputs<'_> {
@@ -131,11 +129,7 @@ impl InstanceInputs<'_> {
         let marked_clients = MarkedClients::restore(marks, self.store.clone(), moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = self.store.begin(facts);
-        let behaviours = Arc::new(BehaviourTables::restore(
-            marked_clients,
-            self.passed,
-            moment.monotonic,
-        ));
+        let behaviours = Arc::new(BehaviourTables::new(marked_clients));
         let instance = Instance::new(
             sites,
             Arc::new(ledger),

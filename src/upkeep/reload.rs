@@ -249,6 +249,7 @@ impl InstanceUpkeep {
         );
         metrics.raise_counter(&metrics.events_left_out, instance.events.left_out());
         metrics.raise_counter(&metrics.events_dropped, instance.events.dropped());
+        metrics.raise_counter(&metrics.access_log_dropped, instance.access.dropped());
         let list_health = self.list_health().into_iter();
         metrics
             .set_suspended_lists(list_health.map(|list| (list.site, list.crawler, list.suspended)));

@@ -223,16 +223,13 @@ mod tests {
             sites: SiteLoadOptions {
                 policies: directory.to_owned(),
                 strict: true,
-                may_be_missing: false,
-                origins: Default::default(),
-                published_proof: false,
+                ..SiteLoadOptions::default()
             },
             new_hosts: Vec::new(),
             proofs: Arc::new(IdentityVerifier::with_policy_networks_only(
                 Registry::builtin(),
             )),
             logs: RequestLogs::off(),
-            passed: None,
         };
         let instance = inputs.open().unwrap_or_else(|error| panic!("{error}"));
         (instance, store)

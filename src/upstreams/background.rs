@@ -10,8 +10,9 @@
 
 use super::Upstreams;
 use super::failure::{FILE_LIMIT, failure_reason};
-use super::group::{CheckFailure, ServerGroup};
+use super::group::ServerGroup;
 use super::server::{ConfiguredServer, Server};
+use super::server_state::ExclusionCause;
 use crate::dns::{HostLookupError, resolve_host};
 use crate::heads::OWN_USER_AGENT;
 use crate::settings::HealthSettings;
@@ -101,12 +102,16 @@ impl HealthChecker {
             Ok(Err(error)) => (failure_reason(&error), None),
             Err(_) => ("timeout", None),
         };
+        let upstreams = &self.upstreams;
         let result = if reason == "ok" {
             Ok(())
         } else {
-            Err(CheckFailure { reason, status })
+            Err(ExclusionCause {
+                since: upstreams.clock.moment().now,
+                reason,
+                status,
+            })
         };
-        let upstreams = &self.upstreams;
         upstreams
             .metrics
             .record_health_check(server.entry.index, reason);
@@ -115,8 +120,7 @@ impl HealthChecker {
             return;
         }
         let elapsed = upstreams.elapsed();
-        let change =
-            group.record_check(server, rules, result, elapsed, upstreams.clock.moment().now);
+        let change = group.record_check(server, rules, result, elapsed);
         upstreams.report_change(server, change);
     }
 

@@ -16,7 +16,6 @@ use crate::settings::{HealthSettings, OriginSettings};
 use crate::telemetry::ServerId;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -37,18 +36,6 @@ pub struct ServerGroup {
     turn: AtomicUsize,
     /// The addresses of each entry. Locked while the table is rebuilt.
     members: Mutex<EntryServers>,
-    /// The states that the previous process passed, until the servers have their addresses here.
-    passed: Mutex<Vec<HandedOverServer>>,
-}
-
-/// A server without requests, as it is passed to the next process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandedOverServer {
-    /// The name of the origin. The next process may have other settings.
-    origin: String,
-    url: String,
-    address: String,
-    state: ServerState,
 }
 
 /// Stands for the address of a server with a Unix socket.
@@ -60,7 +47,7 @@ pub enum ServerChange {
     /// It gets no requests for this time, for this reason.
     Ejected(Duration, &'static str),
     /// Checks say that it is down.
-    Down(CheckFailure),
+    Down(ExclusionCause),
     /// It gets requests again.
     Returned,
 }
@@ -101,7 +88,6 @@ impl ServerGroup {
             table: ArcSwap::default(),
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
-            passed: Mutex::default(),
             origin_state,
             tls,
             entries,
@@ -120,8 +106,8 @@ impl ServerGroup {
         lock(&self.members)
     }
 
-    /// Replaces the addresses of a server of the settings. An address that stays keeps its state; a
-    /// new one may get a state that the previous process passed. The order does not matter.
+    /// Replaces the addresses of a server of the settings. An address that stays keeps its state.
+    /// The order does not matter.
     pub fn set_addresses(&self, entry: &Arc<ConfiguredServer>, addresses: &[SocketAddr]) {
         let mut members = self.members();
         let Some(known) = members.get_mut(entry.index.server) else {
@@ -147,58 +133,7 @@ impl ServerGroup {
             });
         }
         *known = servers;
-        self.apply_handed_over_states(&members);
         self.rebuild_table(&members);
-    }
-
-    /// The servers without requests, for the next process. `now` is in milliseconds since the start.
-    pub fn excluded_servers_to_hand_over(&self, now: u64) -> Vec<HandedOverServer> {
-        let mut passed = Vec::new();
-        for server in self.members().iter().flatten() {
-            if let Some(state) = server.state().to_handed_over(now) {
-                passed.push(HandedOverServer {
-                    origin: self.name(),
-                    url: server.entry.url.clone(),
-                    address: server.display_address.to_string(),
-                    state,
-                });
-            }
-        }
-        passed
-    }
-
-    /// Restores the states that the previous process passed, as soon as the servers have their
-    /// addresses.
-    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer]) {
-        let name = self.name();
-        let own = passed.iter().filter(|passed| passed.origin == name);
-        lock(&self.passed).extend(own.cloned());
-        let members = self.members();
-        self.apply_handed_over_states(&members);
-        self.rebuild_table(&members);
-    }
-
-    /// Applies passed states to the servers that have their addresses by now. Drops a state that the
-    /// settings do not allow any more, and an ejection that would leave too few servers.
-    fn apply_handed_over_states(&self, members: &EntryServers) {
-        lock(&self.passed).retain(|passed| {
-            let mut servers = members.iter().flatten();
-            let Some(server) = servers.find(|server| {
-                server.entry.url == passed.url && *server.display_address == *passed.address
-            }) else {
-                return true;
-            };
-            // The settings may have no `health` or no `ejection` any more.
-            let may = if passed.state.is_down() {
-                self.settings.health.is_some()
-            } else {
-                self.settings.ejection.is_some() && may_eject(members, server)
-            };
-            if may {
-                server.update_state(|state| state.clone_from(&passed.state));
-            }
-            false
-        });
     }
 
     /// Rebuilds the table of servers to choose from, and sets when the next trial is due. Called
@@ -350,7 +285,7 @@ impl ServerGroup {
         }
         let cause = ExclusionCause {
             since: now,
-            reason: reason.into(),
+            reason,
             status: None,
         };
         let time = server.update_state(|state| state.eject(rules, cause, elapsed));
@@ -386,9 +321,8 @@ impl ServerGroup {
         &self,
         server: &Arc<Server>,
         rules: &HealthSettings,
-        result: Result<(), CheckFailure>,
+        result: Result<(), ExclusionCause>,
         elapsed: Duration,
-        now: Timestamp,
     ) -> Option<ServerChange> {
         let (count, is_down) = {
             let mut state = server.state();
@@ -396,18 +330,12 @@ impl ServerGroup {
         };
         let change = match result {
             Ok(()) if is_down && count >= rules.healthy_after => ServerChange::Returned,
-            Err(failure) if !is_down && count >= rules.unhealthy_after => {
-                ServerChange::Down(failure)
-            }
+            Err(cause) if !is_down && count >= rules.unhealthy_after => ServerChange::Down(cause),
             _ => return None,
         };
         self.update_server(server, |state| match result {
             Ok(()) => state.mark_up(as_millis(elapsed)),
-            Err(CheckFailure { reason, status }) => state.mark_down(ExclusionCause {
-                since: now,
-                reason: reason.into(),
-                status,
-            }),
+            Err(cause) => state.mark_down(cause),
         });
         Some(change)
     }
@@ -435,15 +363,6 @@ impl ServerGroup {
             .unwrap_or(&entry.authority)
             .clone()
     }
-}
-
-/// Why a check failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckFailure {
-    /// A fixed word.
-    pub reason: &'static str,
-    /// The status of the answer, if that is the reason.
-    pub status: Option<u16>,
 }
 
 /// Whether a server may be ejected: another server must be up, and at most half of all may be

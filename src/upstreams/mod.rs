@@ -38,10 +38,10 @@ pub use tls::{ServerTls, TlsFileError, client_config_builder};
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};
 use crate::telemetry::{EventLog, Metrics, OriginMetrics, OriginServerEvent, ServerId};
-pub use group::HandedOverServer;
-use group::{CheckFailure, ServerChange, ServerGroup};
+use group::{ServerChange, ServerGroup};
 use outcomes::UnroutedRequests;
 use server::{ConfiguredServer, Server};
+use server_state::ExclusionCause;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -162,23 +162,6 @@ impl Upstreams {
         }
     }
 
-    /// The servers without requests, for the next process.
-    pub fn excluded_servers_to_hand_over(&self) -> Vec<HandedOverServer> {
-        let now = group::as_millis(self.elapsed());
-        self.groups
-            .iter()
-            .flat_map(|group| group.excluded_servers_to_hand_over(now))
-            .collect()
-    }
-
-    /// Restores the servers without requests of the previous process, right after the start. They
-    /// get none here, until a trial or a check brings them back.
-    pub fn restore_handed_over_servers(&self, passed: &[HandedOverServer]) {
-        for group in &self.groups {
-            group.restore_handed_over_servers(passed);
-        }
-    }
-
     /// Whether the origin of a request limits open requests. False without an origin.
     pub fn has_admission_limit(&self, host: &[u8], target: &[u8]) -> bool {
         self.has_admission_limit
@@ -231,7 +214,7 @@ impl Upstreams {
                 );
                 ("server_ejected", Some(reason), None, Some(time.as_secs()))
             }
-            ServerChange::Down(CheckFailure { reason, status }) => {
+            ServerChange::Down(ExclusionCause { reason, status, .. }) => {
                 tracing::warn!(
                     server = name,
                     reason,

@@ -15,27 +15,22 @@
 use crate::settings::EjectionSettings;
 use crate::time::Timestamp;
 use ExclusionKind::{Down, Ejected, OnTrial};
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::time::Duration;
 
-/// The state of a server: up, or excluded. In an upgrade the next process gets the exclusion and the
-/// number of ejections.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The state of a server: up, or excluded.
+#[derive(Debug, Default)]
 pub struct ServerState {
     /// `None` while it gets requests.
     exclusion: Option<Exclusion>,
     /// Ejections in a row, without a long time in between.
     ejections: u32,
     /// When the last exclusion ended, in milliseconds since the start.
-    #[serde(skip)]
     returned_at: u64,
-    #[serde(skip)]
     checks: CheckSeries,
 }
 
 /// The results of the last checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct CheckSeries {
     is_success: bool,
     /// How many checks in a row had this result.
@@ -43,7 +38,7 @@ struct CheckSeries {
 }
 
 /// Why and until when a server gets no requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug)]
 struct Exclusion {
     kind: ExclusionKind,
     /// When its trial is due, in milliseconds since the start. Unused if it is down.
@@ -52,8 +47,7 @@ struct Exclusion {
 }
 
 /// The states without requests: see the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExclusionKind {
     Ejected,
     OnTrial,
@@ -61,11 +55,11 @@ enum ExclusionKind {
 }
 
 /// Why a server gets no requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExclusionCause {
     pub since: Timestamp,
     /// A fixed word.
-    pub reason: Cow<'static, str>,
+    pub reason: &'static str,
     /// The status that it answered, if that is the reason.
     pub status: Option<u16>,
 }
@@ -89,8 +83,8 @@ impl ServerState {
     }
 
     /// Why it gets no requests, and since when.
-    pub fn cause(&self) -> Option<&ExclusionCause> {
-        self.exclusion.as_ref().map(|exclusion| &exclusion.cause)
+    pub fn cause(&self) -> Option<ExclusionCause> {
+        self.exclusion.as_ref().map(|exclusion| exclusion.cause)
     }
 
     /// Whether a request tries it.
@@ -108,16 +102,6 @@ impl ServerState {
         self.exclusion_end(Down).is_some()
     }
 
-    /// The state for the next process, if the server gets no requests. That process starts at `now`,
-    /// in milliseconds since this start. A trial ends without a result.
-    pub fn to_handed_over(&self, now: u64) -> Option<ServerState> {
-        let mut state = self.clone();
-        state.cancel_trial();
-        let exclusion = state.exclusion.as_mut()?;
-        exclusion.until = exclusion.until.saturating_sub(now);
-        Some(state)
-    }
-
     /// Ejects it at `now` (milliseconds since the start), and returns for how long: twice as long
     /// each time, up to a maximum. If the server was up for longer than the maximum, the time is that
     /// of a first ejection. If it was excluded already, as on trial, the earlier cause stays.
@@ -132,7 +116,7 @@ impl ServerState {
             .saturating_mul(doubled)
             .min(rules.max_time);
         self.ejections = self.ejections.saturating_add(1);
-        let cause = self.cause().cloned().unwrap_or(cause);
+        let cause = self.cause().unwrap_or(cause);
         self.exclusion = Some(Exclusion {
             kind: Ejected,
             until: now.saturating_add(time.as_millis() as u64),
@@ -244,18 +228,18 @@ mod tests {
         let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
         state.eject(&rules, cause_at(1), 0);
         state.mark_down(ExclusionCause {
-            reason: "status".into(),
+            reason: "status",
             status: Some(503),
             ..cause_at(2)
         });
         let expected = ExclusionCause {
             since: Timestamp(1),
-            reason: "status".into(),
+            reason: "status",
             status: Some(503),
         };
         assert_eq!(
             state.cause(),
-            Some(&expected),
+            Some(expected),
             "it has had no requests since the ejection"
         );
         assert!(
@@ -275,28 +259,6 @@ mod tests {
         let counts =
             [true, true, false, false, false, true].map(|is_success| state.count_check(is_success));
         assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
-    }
-
-    #[test]
-    fn next_process_continues_the_ejection() {
-        let (rules, mut state) = (EjectionSettings::default(), ServerState::default());
-        assert_eq!(state.to_handed_over(0), None);
-        state.eject(&rules, cause_at(7), 1_000);
-        let mut next = state.to_handed_over(4_000).expect("ejected");
-        assert_eq!(
-            (next.trial_due(), next.cause()),
-            (Some(7_000), Some(&cause_at(7)))
-        );
-        assert!(next.begin_trial());
-        let on_trial = next.to_handed_over(8_000).expect("on trial");
-        assert_eq!(on_trial.trial_due(), Some(0));
-        assert_eq!(
-            next.eject(&rules, cause_at(8), 8_000).as_secs(),
-            20,
-            "the second one in a row"
-        );
-        state.mark_down(cause_at(9));
-        assert!(state.to_handed_over(5_000).expect("down").is_down());
     }
 
     #[test]

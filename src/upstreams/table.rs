@@ -19,7 +19,6 @@ pub struct ServerTable {
     pub spare: Vec<Arc<Server>>,
     /// One round of turns: indexes into `usable`.
     turns: Vec<u16>,
-    has_equal_weights: bool,
 }
 
 impl ServerTable {
@@ -36,13 +35,11 @@ impl ServerTable {
             usable.clone_from(&all);
         }
         let weights: Vec<u16> = usable.iter().map(|server| server.entry.weight).collect();
-        let has_equal_weights = weights.windows(2).all(|pair| pair[0] == pair[1]);
         ServerTable {
             turns: turn_order(&weights),
             all,
             usable,
             spare,
-            has_equal_weights,
         }
     }
 
@@ -89,11 +86,7 @@ impl ServerTable {
     /// its own clients move. A server gets clients in proportion to its weight.
     fn sticky_server(&self, client: IpAddr) -> Option<&Arc<Server>> {
         let client = hash_client(client);
-        let servers = self.usable.iter();
-        if self.has_equal_weights {
-            return servers.max_by_key(|server| mix_bits(client ^ server.address_hash));
-        }
-        servers.max_by(|one, other| {
+        self.usable.iter().max_by(|one, other| {
             rendezvous_score(one, client).total_cmp(&rendezvous_score(other, client))
         })
     }
@@ -129,20 +122,15 @@ fn rendezvous_score(server: &Server, client: u64) -> f64 {
     f64::from(server.entry.weight) / -share.max(f64::MIN_POSITIVE).ln()
 }
 
-/// One round of turns, as indexes into `weights`: each index as often as its weight (divided by the
-/// greatest common divisor), spread as evenly as possible.
+/// One round of turns, as indexes into `weights`: each index as often as its weight, spread as
+/// evenly as possible.
 fn turn_order(weights: &[u16]) -> Vec<u16> {
-    let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
-    let weights: Vec<i64> = weights
-        .iter()
-        .map(|weight| i64::from(weight / divisor))
-        .collect();
-    let total: i64 = weights.iter().sum();
+    let total: i64 = weights.iter().copied().map(i64::from).sum();
     let mut credit = vec![0; weights.len()];
     let mut turns = Vec::new();
     for _ in 0..total {
-        for (credit, weight) in credit.iter_mut().zip(&weights) {
-            *credit += weight;
+        for (credit, weight) in credit.iter_mut().zip(weights) {
+            *credit += i64::from(*weight);
         }
         // Of equal credits the first.
         let best = (0..credit.len()).rev().max_by_key(|index| credit[*index]);
@@ -154,14 +142,6 @@ fn turn_order(weights: &[u16]) -> Vec<u16> {
     turns
 }
 
-fn common_divisor(one: u16, other: u16) -> u16 {
-    if other == 0 {
-        one
-    } else {
-        common_divisor(other, one % other)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,7 +149,7 @@ mod tests {
     #[test]
     fn turns_follow_weights_and_are_spread() {
         assert_eq!(turn_order(&[1]), [0]);
-        assert_eq!(turn_order(&[2, 2, 2]), [0, 1, 2]);
+        assert_eq!(turn_order(&[2, 2, 2]), [0, 1, 2, 0, 1, 2]);
         assert_eq!(turn_order(&[5, 1, 1]), [0, 0, 1, 0, 2, 0, 0]);
         assert_eq!(turn_order(&[]), Vec::<u16>::new());
         let many = turn_order(&[100, 99]);

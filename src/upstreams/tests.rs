@@ -380,7 +380,7 @@ fn end_ejection(upstreams: &Upstreams) {
         ..EjectionSettings::default()
     };
     first_server(upstreams).update_state(|state| {
-        let cause = state.cause().cloned().expect("it is ejected");
+        let cause = state.cause().expect("it is ejected");
         state.eject(&rules, cause, 0)
     });
     upstreams.groups[0]
@@ -429,7 +429,8 @@ async fn down_server_gets_no_retry() {
         ..HealthSettings::default()
     };
     let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
-    let failure = group::CheckFailure {
+    let failure = server_state::ExclusionCause {
+        since: crate::time::Timestamp(0),
         reason: "timeout",
         status: None,
     };
@@ -440,7 +441,6 @@ async fn down_server_gets_no_retry() {
                 &health,
                 Err(failure),
                 Duration::ZERO,
-                crate::time::Timestamp(0),
             )
             .is_some()
     );
@@ -745,49 +745,6 @@ async fn remaining_address_keeps_its_state() {
         (now[0].address, Arc::ptr_eq(&now[1], &before[1])),
         (three, true)
     );
-}
-
-#[tokio::test]
-async fn next_process_sends_nothing_to_an_ejected_server() {
-    let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
-    let before = new_upstreams(&[origin_with_servers(&hosts)]);
-    requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let passed = serde_json::to_string(&before.excluded_servers_to_hand_over()).expect("JSON");
-    let passed: Vec<HandedOverServer> = serde_json::from_str(&passed).expect("what was passed");
-    assert_eq!(passed.len(), 1);
-    let next = new_upstreams(&[origin_with_servers(&hosts)]);
-    next.restore_handed_over_servers(&passed);
-    for _ in 0..6 {
-        assert_ne!(answered_request(&next, &routing_facts(false)).await, 2);
-    }
-    // As the last server it would be needed, and other settings may eject none.
-    let alone = new_upstreams(&[origin_with_servers(&hosts[1..2])]);
-    let never = new_upstreams(&[OriginSettings {
-        ejection: None,
-        ..origin_with_servers(&hosts)
-    }]);
-    for upstreams in [alone, never] {
-        upstreams.restore_handed_over_servers(&passed);
-        assert_eq!(upstreams.excluded_servers_to_hand_over(), Vec::new());
-    }
-}
-
-#[tokio::test]
-async fn ejection_waits_for_the_address_of_a_name() {
-    let named = || new_upstreams(&[unresolved_origin(&["name.invalid", "127.0.0.3"])]);
-    let address = ["127.0.0.2:8080".parse().expect("an address")];
-    let before = named();
-    before.groups[0].set_addresses(&before.groups[0].entries[0], &address);
-    requests_failing_at(&before, 2, ErrorType::ConnectRefused, 12).await;
-    let next = named();
-    let passed = before.excluded_servers_to_hand_over();
-    next.restore_handed_over_servers(&passed);
-    assert_eq!(
-        (passed.len(), next.excluded_servers_to_hand_over().len()),
-        (1, 0)
-    );
-    next.groups[0].set_addresses(&next.groups[0].entries[0], &address);
-    assert_eq!(next.excluded_servers_to_hand_over().len(), 1);
 }
 
 #[tokio::test]
@@ -1270,22 +1227,16 @@ async fn exempt_crawler_waits_like_a_person() {
 }
 
 #[tokio::test]
-async fn turned_away_crawler_returns_after_waiting_visitors() {
+async fn crawler_returns_after_the_longest_wait_of_a_visitor() {
     let upstreams = Arc::new(new_upstreams(&[limited_origin(1, 1)]));
     let _inside = admitted_attempts(&upstreams, &crawler_facts())
         .await
         .expect("a place");
-    let mut told = Vec::new();
-    for address in ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"] {
-        expect_queued(&upstreams, facts_from(address)).await;
-        let mut attempts = Attempts::default();
-        match attempts.next_server(&upstreams, &crawler_facts()).await {
-            Err(NoServer::Refused(full)) => told.push(full.retry_after),
-            other => panic!("{other:?}"),
-        }
+    let mut attempts = Attempts::default();
+    match attempts.next_server(&upstreams, &crawler_facts()).await {
+        Err(NoServer::Refused(refusal)) => assert_eq!(refusal.retry_after, 60),
+        other => panic!("{other:?}"),
     }
-    // Half a second for each visitor, as long as no request has ended.
-    assert_eq!(told, [1, 1, 2, 2]);
 }
 
 #[tokio::test]

@@ -348,7 +348,7 @@ impl<'a> DecisionInputs<'a> {
             return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
         }
         if entry.site.signals.is_tdmrep(target) {
-            return Some(Action::TdmRep);
+            return Some(Action::Tdmrep);
         }
         let pause = entry
             .active_pause(now)

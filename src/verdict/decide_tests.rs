@@ -249,7 +249,7 @@ fn tdmrep_is_allowed_where_all_is_disallowed() {
         let decision = request.decide();
         assert_eq!(
             (decision.verdict, decision.kind, decision.action),
-            (Verdict::Allowed, Kind::Allowed, Action::TdmRep)
+            (Verdict::Allowed, Kind::Allowed, Action::Tdmrep)
         );
         assert!(decision.rule.is_some_and(|rule| rule.rule.is_none()));
     }

@@ -4,7 +4,7 @@
 
 use crate::crawlers::Claim;
 use crate::policy::model::{Kind, Verdict};
-use crate::policy::site::{PathSignals, SelectedRules};
+use crate::policy::site::{License, PathSignals, SelectedRules, Site};
 use strum::IntoStaticStr;
 
 /// The readings of robots.txt behind a verdict. For a crawler whose operator publishes its parser,
@@ -27,7 +27,7 @@ pub enum RobotsReadings {
 }
 
 /// A rule of the site's document: the group that applied, and the rule that decided, when one did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RuleRef {
     /// Index into `document.groups`.
     pub group: usize,
@@ -35,17 +35,39 @@ pub struct RuleRef {
     pub rule: Option<usize>,
 }
 
-/// The action on a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+/// What crawlgate does with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActionKind {
+    /// The request passes.
+    #[default]
+    Pass,
+    /// It is answered with the block of the policy.
+    Block,
+    /// It is blocked because it came too soon.
+    Slow,
+    /// It is answered with 503, because crawling is paused.
+    Pause,
+    /// It is answered with the site's robots.txt.
+    RobotsTxt,
+    /// It is answered with a demand for a licence.
+    License,
+    /// It is answered with the site's `/.well-known/tdmrep.json`.
+    Tdmrep,
+}
+
+/// The action on a request, with what its answer needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Forwarded.
+    /// The request passes.
     Pass,
     /// Answered with the site's `answers[index]`.
     Block(u16),
-    /// Answered with the site's `answers[answer]` because the request came too soon.
+    /// Blocked because it came too soon.
     Slow {
-        /// Index of the answer.
+        /// The index of the answer among the site's.
         answer: u16,
         /// Retry-After in seconds: a crawler that waits that long is in time.
         retry_after: u32,
@@ -57,17 +79,36 @@ pub enum Action {
     },
     /// The site's robots.txt.
     RobotsTxt,
-    /// Answered with a demand for a licence.
+    /// A demand for a licence.
     License {
         /// 401, or 402.
         status: u16,
     },
     /// The site's `/.well-known/tdmrep.json`.
-    #[strum(serialize = "tdmrep")]
-    TdmRep,
+    Tdmrep,
 }
 
-named!(RobotsReadings, Action);
+named!(RobotsReadings, ActionKind);
+
+impl Action {
+    /// What is done with the request.
+    pub fn kind(self) -> ActionKind {
+        match self {
+            Action::Pass => ActionKind::Pass,
+            Action::Block(_) => ActionKind::Block,
+            Action::Slow { .. } => ActionKind::Slow,
+            Action::Pause { .. } => ActionKind::Pause,
+            Action::RobotsTxt => ActionKind::RobotsTxt,
+            Action::License { .. } => ActionKind::License,
+            Action::Tdmrep => ActionKind::Tdmrep,
+        }
+    }
+
+    /// The name of its kind.
+    pub fn name(self) -> &'static str {
+        self.kind().name()
+    }
+}
 
 /// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A
 /// request for a host that no site claims has no decision: it is forwarded untouched.
@@ -121,6 +162,12 @@ impl Decision {
     pub fn is_refused(&self) -> bool {
         self.actions()
             .any(|action| matches!(action, Action::Block(_) | Action::Slow { .. }))
+    }
+
+    /// The licence that the crawler is asked for, if the policy asks for one.
+    pub fn license<'s>(&self, site: &'s Site) -> Option<&'s License> {
+        site.signals
+            .license(self.signals, self.rule.map(|rule| rule.group))
     }
 
     /// Whether the request lacks a licence that the policy asks for, also under observation.

@@ -2,7 +2,7 @@
 //! `crawlgate explain`. With `--json` the command prints this struct as it is; `render` writes it
 //! as text. `verdict/report` fills it in.
 
-use super::decision::RobotsReadings;
+use super::decision::{ActionKind, RobotsReadings};
 use super::identity::{Identity, IdentityDoubt, ProofStatement};
 use super::unenforced_reason::UnenforcedReason;
 use super::{CachedVersionsBasis, Kind, Verdict};
@@ -173,8 +173,8 @@ pub struct EffectiveReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ActionReport {
-    /// `pass`, `block`, `slow`, `license`, `pause`, `robots_txt` or `tdmrep`.
-    pub kind: &'static str,
+    /// What is done.
+    pub kind: ActionKind,
     /// The status of the answer; `None` if the request passes.
     pub status: Option<u16>,
     /// The seconds of Retry-After.

@@ -119,10 +119,10 @@ impl IdentityDoubt {
             DnsOneAnswer => "reverse DNS gave no name of this crawler. A second answer decides",
             DnsNoForward => {
                 "reverse DNS gave a name of this crawler. The name has no address, but the \
-                 operator does not promise one"
+                 operator does not say that it has one"
             }
             ListUnknown => "crawlgate has not read one of the operator's lists yet",
-            ListOld => "one of the operator's lists is too old: its last check was too long ago",
+            ListOld => "one of the operator's lists was last checked more than seven days ago",
             ListOtherKind => "the operator's lists have no networks of this kind (IPv4 or IPv6)",
             DnsNotAsked => {
                 "suspect: the address is in no list of the operator. Only reverse DNS can decide; \

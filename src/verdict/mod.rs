@@ -20,7 +20,7 @@ pub(crate) use crate::crawlers::is_public_address;
 pub use crate::policy::model::{IdentityStatus, Kind, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, RobotsReadings, RuleRef};
+pub use decision::{Action, ActionKind, Decision, RobotsReadings, RuleRef};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,

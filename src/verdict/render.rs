@@ -2,7 +2,7 @@
 //! explain`): lines with names and values, then the line of the policy that decided.
 
 use super::challenge::is_challenge;
-use super::decision::RobotsReadings;
+use super::decision::{ActionKind, RobotsReadings};
 use super::explanation::{ActionReport, Explanation};
 use super::identity::{Identity, IdentityDoubt};
 use super::unenforced_reason::{ENFORCE_ALL_LINE, UnenforcedReason};
@@ -125,7 +125,7 @@ impl Explanation {
                 "verified: it comes from an address of this crawler".to_owned()
             }
             (Identity::Impostor, _) => {
-                "pretends to be this crawler: its address is another's".to_owned()
+                "only pretends to be this crawler: the address is not the crawler's".to_owned()
             }
             (_, Some(doubt)) => format!("not verified: {}", doubt.description()),
             (_, None) if self.has_address => {
@@ -269,7 +269,7 @@ impl Explanation {
 
         match self.kind {
             NotACrawler => {
-                "rules are for crawlers, not for visitors and for tools that the policy does not \
+                "rules are for crawlers, not for visitors, nor for tools that the policy does not \
                  name"
             }
             Allowed if self.readings == RobotsReadings::OnlyRfc9309 => {
@@ -337,22 +337,22 @@ impl ActionReport {
     /// What is done with the request, as a sentence.
     fn to_sentence(&self) -> String {
         match (self.kind, self.status) {
-            ("block", Some(status)) => format!("blocked with {status}"),
-            ("slow", Some(status)) => {
+            (ActionKind::Block, Some(status)) => format!("blocked with {status}"),
+            (ActionKind::Slow, Some(status)) => {
                 format!(
                     "blocked with {status}, retry after {} s",
                     self.retry_after.unwrap_or(0)
                 )
             }
-            ("pause", _) => format!(
+            (ActionKind::Pause, _) => format!(
                 "answered with 503, retry after {} s",
                 self.retry_after.unwrap_or(0)
             ),
-            ("robots_txt", _) => "answered with the site's robots.txt".into(),
-            ("license", Some(status)) => {
+            (ActionKind::RobotsTxt, _) => "answered with the site's robots.txt".into(),
+            (ActionKind::License, Some(status)) => {
                 format!("answered with {status}, unless it has a licence token")
             }
-            ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
+            (ActionKind::Tdmrep, _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),
         }
     }

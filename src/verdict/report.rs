@@ -150,10 +150,6 @@ pub fn explain_unclaimed(
         crawler,
         identity: facts.identity,
         proof: ProofKind::None.name(),
-        action: ActionReport {
-            kind: Action::Pass.name(),
-            ..ActionReport::default()
-        },
         effective: effective_directives(response.origin_tags, token),
         x_robots_tag: response.origin_tags.to_vec(),
         ..Explanation::default()
@@ -239,7 +235,7 @@ fn tag_lines(
     let content_type = match decision.action {
         Action::Pass => response.content_type,
         Action::RobotsTxt => Some("text/plain"),
-        Action::TdmRep => Some("application/json"),
+        Action::Tdmrep => Some("application/json"),
         Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::License { .. } => {
             Some("text/html")
         }
@@ -285,20 +281,16 @@ fn tag_lines(
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     match decision.action {
         Action::Pass => site.signals.lines(decision.signals),
-        Action::License { .. } => {
-            let license = site
-                .signals
-                .license(decision.signals, decision.rule.map(|rule| rule.group));
-            license
-                .map(|license| format!("Link: {}", license.link))
-                .into_iter()
-                .collect()
-        }
+        Action::License { .. } => decision
+            .license(site)
+            .map(|license| format!("Link: {}", license.link))
+            .into_iter()
+            .collect(),
         Action::Block(_)
         | Action::Slow { .. }
         | Action::Pause { .. }
         | Action::RobotsTxt
-        | Action::TdmRep => Vec::new(),
+        | Action::Tdmrep => Vec::new(),
     }
 }
 
@@ -389,7 +381,7 @@ pub fn action_report(action: Action, site: &Site) -> ActionReport {
     let status = |index: u16| answer(index).map(|answer| answer.status);
     let (status, retry_after) = match action {
         Action::Pass => (None, None),
-        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
+        Action::RobotsTxt | Action::Tdmrep => (Some(200), None),
         Action::License { status } => (Some(status), None),
         Action::Pause { retry_after } => (Some(503), Some(retry_after)),
         Action::Slow {
@@ -402,7 +394,7 @@ pub fn action_report(action: Action, site: &Site) -> ActionReport {
         ),
     };
     ActionReport {
-        kind: action.name(),
+        kind: action.kind(),
         status,
         retry_after,
         would: None,

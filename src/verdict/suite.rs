@@ -240,7 +240,7 @@ fn run_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Vec<Diag
         "mark \"never_fetched\"",
         &got.never_fetched.to_string(),
     );
-    comparison.compare_value(&expect.action, "action", action.kind);
+    comparison.compare_value(&expect.action, "action", action.kind.name());
     comparison.compare_value(
         &expect.answer_status,
         "status",

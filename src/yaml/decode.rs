@@ -444,42 +444,25 @@ fn parse_parts(mut rest: &str) -> Option<Duration> {
             rest.find(|c: char| !c.is_ascii_digit() && c != '.')
                 .unwrap_or(rest.len()),
         );
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         rest = after;
         let letters = rest
             .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = rest[letters..].trim_start();
-        let milliseconds: u64 = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" | "min" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            "w" => 604_800_000,
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
             _ => return None,
         };
-        let part = whole
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(milliseconds)?
-            .checked_add(fraction_to_millis(fraction, milliseconds)?)?;
-        total = total.checked_add(Duration::from_millis(part))?;
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        total = total.checked_add(part)?;
     }
-    // Longer durations are mistakes, and could overflow timestamps.
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
-}
-
-/// The milliseconds of a decimal fraction of a unit: `digits` are those behind the point, `unit` is
-/// in milliseconds. `None` if the result is not whole, and for more than nine digits.
-fn fraction_to_millis(digits: &str, unit: u64) -> Option<u64> {
-    if digits.len() > 9 {
-        return None;
-    }
-    let parts = digits.parse::<u64>().ok()?.checked_mul(unit)?;
-    let whole = 10_u64.pow(u32::try_from(digits.len()).ok()?);
-    (parts % whole == 0).then_some(parts / whole)
 }
 
 /// The known word that `written` was probably meant to be: the one with the smallest edit distance,

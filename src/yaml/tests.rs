@@ -230,16 +230,11 @@ fn durations_have_fractions() {
         assert_eq!(milliseconds(text), Some(expected), "{text}");
     }
     for text in [
-        ".5s",
-        "1.s",
         "0m1",
         "1.5.5s",
-        "0.0001s",
-        "1.5ms",
         "1,5s",
         "-1.5s",
         "1.5x",
-        "1.0000000000s",
         "99999999999999999.5w",
         "",
         "0",

@@ -315,10 +315,7 @@ mod tests {
         let (store, remembered) = StateStore::in_memory_only();
         let options = SiteLoadOptions {
             policies: directory.path().to_owned(),
-            strict: false,
-            may_be_missing: false,
-            origins: Default::default(),
-            published_proof: false,
+            ..SiteLoadOptions::default()
         };
         let sites = SiteManager::start(options, &store, &remembered, Timestamp(1_000));
         Snapshot::clone(&sites.expect("loaded").snapshot())
@@ -419,6 +416,9 @@ mod tests {
         assert_eq!(words(""), expected("in part", "passes"));
         assert_eq!(words("shop"), expected("blocked", "passes"));
         assert_eq!(words("blog"), expected("passes", "passes"));
+        let mut blocked = report(&["gptbot"], "shop", &both).crawlers.remove(0);
+        blocked.counts.add(Kind::StaleCopy, CountedAction::Pass, 1);
+        assert_eq!(blocked.outcome_words(), "in part");
         let all = report(&["gptbot"], "", &both);
         assert!(
             all.crawlers[0]

@@ -134,12 +134,11 @@ impl HostRobotsAnswer {
             FetchResult::NoFile { reason, .. } => {
                 RobotsAnswer::NoRules(format!("no file: {reason}"))
             }
-            FetchResult::Unreachable(FetchFailure::Other(reason)) => {
+            FetchResult::Unreachable(FetchFailure { reason, .. }) => {
                 // The URL is in the column before.
                 let (_, why) = reason.split_once("robots.txt: ").unwrap_or(("", &reason));
                 RobotsAnswer::Unanswered(why.to_owned())
             }
-            FetchResult::Unreachable(failure) => RobotsAnswer::Unanswered(failure.to_string()),
             FetchResult::Unchanged => RobotsAnswer::Unanswered("304 without a file".into()),
         };
         HostRobotsAnswer {

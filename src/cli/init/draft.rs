@@ -13,6 +13,7 @@ use std::path::Path;
 
 /// The robots block of every preset and of an imported policy begins so.
 const ROBOTS: &str = "robots:\n  origin: replace\n";
+const COMMENT: &str = "  comment: |\n";
 const ACKNOWLEDGEMENT: &str =
     "acknowledge: [site_disallowed]   # as robots.txt was before crawlgate";
 
@@ -199,7 +200,13 @@ impl PolicyDraftInputs<'_> {
         let lines = comment.lines().map(|line| format!("    {line}\n"));
         let comment = match comment {
             "" => String::new(),
-            _ => format!("  comment: |\n{}", join(lines, "")),
+            _ => COMMENT.to_owned() + &join(lines, ""),
+        };
+        // The lines of the preset's own comment follow, if it has one.
+        let text = if comment.is_empty() {
+            text
+        } else {
+            &text.replacen(COMMENT, "", 1)
         };
         let hosts = yaml_list(self.hosts);
         let missing = self.missing_host().map_or_else(String::new, |host| {
@@ -369,10 +376,10 @@ mod tests {
     }
 
     /// The policy of a preset beside this robots.txt, and whether it keeps the comment of the file.
-    fn draft_beside(before: &str) -> (String, Option<bool>) {
+    fn draft_beside(preset: Preset, before: &str) -> (String, Option<bool>) {
         let draft = PolicyDraftInputs {
             hosts: &["shop.example".to_owned()],
-            preset: Some(Preset::OpenSite),
+            preset: Some(preset),
             before: Some(before.as_bytes()),
             before_name: "before.txt",
             is_unchanged: true,
@@ -385,24 +392,34 @@ mod tests {
     fn leading_comment_is_kept_beside_the_origins_rules() {
         let notice = "# All rights: \"reserved\".\n#\n#   # See below\n\n";
         let rules = "User-agent: * # all\nDisallow: /cart/\n";
-        let (text, is_kept) = draft_beside(&format!("{notice}{rules}"));
-        assert_eq!(is_kept, Some(true));
-        let source = SourceFile {
-            name: "shop.example.yaml".into(),
-            text: text.into(),
-        };
-        let sources = PolicyDependencies {
-            origin: &OriginRobotsAvailability::default(),
-            files: &IncludedFiles::default(),
-        };
-        let now = crate::cli::now();
-        let (site, findings) = load_site_at("shop", &source, sources, Registry::builtin(), now);
-        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
-        let comment = site.policy.robots.comment.as_deref();
-        assert_eq!(comment, Some("All rights: \"reserved\".\n\n# See below"));
-        let (text, is_kept) = draft_beside(&format!("# {}\n{rules}", "x".repeat(5_000)));
+        let kept = "All rights: \"reserved\".\n\n# See below";
+        for (preset, expected) in [
+            (Preset::OpenSite, kept.to_owned()),
+            (
+                Preset::Publisher,
+                format!("{kept}\nText and data mining is reserved"),
+            ),
+        ] {
+            let (text, is_kept) = draft_beside(preset, &format!("{notice}{rules}"));
+            assert_eq!(is_kept, Some(true));
+            let source = SourceFile {
+                name: "shop.example.yaml".into(),
+                text: text.into(),
+            };
+            let sources = PolicyDependencies {
+                origin: &OriginRobotsAvailability::default(),
+                files: &IncludedFiles::default(),
+            };
+            let now = crate::cli::now();
+            let (site, findings) = load_site_at("shop", &source, sources, Registry::builtin(), now);
+            let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+            let comment = site.policy.robots.comment.as_deref().unwrap_or_default();
+            assert!(comment.starts_with(&expected), "{comment}");
+        }
+        let long = format!("# {}\n{rules}", "x".repeat(5_000));
+        let (text, is_kept) = draft_beside(Preset::OpenSite, &long);
         assert_eq!((is_kept, text.contains("comment:")), (Some(false), false));
-        assert_eq!(draft_beside(rules).1, None);
+        assert_eq!(draft_beside(Preset::OpenSite, rules).1, None);
     }
 
     #[test]

@@ -114,7 +114,9 @@ pub fn run(arguments: &Arguments) -> Result {
     let spaced = registry.tokens_with_blanks();
     let readings =
         Dialect::ALL.map(|dialect| (dialect, DialectRules::new(&file, dialect, &spaced)));
-    print_token_notes(&tested_agent, registry, &readings[0].1);
+    if !arguments.literal {
+        check_tokens(&tested_agent, registry, &readings[0].1)?;
+    }
     let mut answers = Vec::new();
     for tested_agent in &tested_agent {
         let dialect = arguments.dialect_for(tested_agent);
@@ -142,8 +144,8 @@ pub fn run(arguments: &Arguments) -> Result {
     findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// Prints what is probably meant by tokens that no crawler looks for.
-fn print_token_notes(agents: &[TestedAgent<'_>], registry: &Registry, rules: &DialectRules) {
+/// Fails for a token that no crawler looks for, if another one is probably meant.
+fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &DialectRules) -> Result {
     for agent in agents
         .iter()
         .filter(|agent| agent.crawler.is_none() && !agent.is_user_agent)
@@ -152,9 +154,13 @@ fn print_token_notes(agents: &[TestedAgent<'_>], registry: &Registry, rules: &Di
         if let Some(meant) = meant_tokens_help(written, registry)
             .or_else(|| nearest_token_help(written, registry, rules))
         {
-            print_message!("note: no known crawler looks for \"{written}\"; {meant}");
+            fail!(
+                Usage,
+                "no known crawler looks for \"{written}\"; {meant} (--literal tests this word as it is)"
+            );
         }
     }
+    Ok(())
 }
 
 /// The help for a token that neither the registry nor a group of the file has: the nearest one.
@@ -219,23 +225,21 @@ fn print_status_verdicts(
     let mut answers = Vec::new();
     for tested_agent in &tested_agents {
         let dialect = arguments.dialect_for(tested_agent);
+        let allowed = allowed || (status == 429 && dialect == Dialect::Rfc9309);
         for url in urls {
             answers.push(UrlVerdict::from_status(tested_agent, url, dialect, allowed));
         }
     }
-    let meaning = if allowed {
-        "crawlers take that for a site without rules, so everything is allowed"
-    } else {
-        "crawlers take that for a closed site, so everything is denied"
-    };
-    // By the RFC, 429 means that there are no rules.
-    let by = if status == 429 {
-        "Google, How Google interprets the robots.txt specification"
-    } else {
-        "RFC 9309 section 2.3.1"
+    let meaning = match status {
+        429 => {
+            "Google's crawlers take that for a closed site (How Google interprets the robots.txt specification), others for a \
+             site without rules"
+        }
+        _ if allowed => "crawlers take that for a site without rules, so everything is allowed",
+        _ => "crawlers take that for a closed site, so everything is denied",
     };
     let source = &arguments.file;
-    let mut text = format!("{source} answered {status}; {meaning} ({by}).");
+    let mut text = format!("{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).");
     for person in tested_agents.iter().filter(|agent| agent.is_person) {
         text += &format!(
             "\n\"{}\" is a visitor's: rules are not for visitors.",

@@ -1,5 +1,5 @@
 //! [`UrlVerdict`]: the result of the command `tester` for one URL: whether the crawler may fetch
-//! it, the group of robots.txt that applies, and the deciding line with the lines around it. If RFC
+//! it, the group of robots.txt that applies, and the deciding line. If RFC
 //! 9309 and Google's parser disagree about the URL, the result has the verdict of each.
 
 use super::tested_agent::TestedAgent;
@@ -10,8 +10,6 @@ use askama::Template;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Lines shown before and after the one that decides.
-const CONTEXT: usize = 1;
 /// Characters of a line that are shown.
 const MAX_SHOWN_CHARS: usize = 160;
 
@@ -173,31 +171,18 @@ impl VerdictText<'_> {
         join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
     }
 
-    /// The line with its neighbours, and the User-agent line of its group.
+    /// The User-agent line of the group, and the line that decides.
     fn context_lines(&self, line: usize) -> Vec<String> {
-        let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
         // The nearest User-agent line above: a token may have several groups.
         let agents = self.verdict.group_lines.iter().copied();
         let agent = agents.filter(|agent| *agent < line).max();
-        let numbers: Vec<usize> = agent
-            .into_iter()
-            .filter(|agent| !near.contains(agent))
-            .chain(near.clone())
-            .collect();
-        let width = numbers.last().map_or(1, |last| last.to_string().len());
         let mut text = Vec::new();
-        let mut before = None;
-        for number in numbers {
-            let Some(shown_line) = self.file.line(number) else {
-                continue;
-            };
-            if before.is_some_and(|before: usize| before + 1 < number) {
-                text.push(format!("  {:>width$} ...", ""));
+        for number in agent.into_iter().chain([line]) {
+            if let Some(shown) = self.file.line(number) {
+                let mark = if number == line { '>' } else { ' ' };
+                let shown = printable_line(self.file, shown);
+                text.push(format!("{mark} {number} | {shown}"));
             }
-            let mark = if number == line { '>' } else { ' ' };
-            let shown = printable_line(self.file, shown_line);
-            text.push(format!("{mark} {number:>width$} | {shown}"));
-            before = Some(number);
         }
         text
     }

@@ -46,6 +46,7 @@ pub async fn serve(
     let StopSignals {
         draining,
         mut closing,
+        ..
     } = stops;
     // An error means that the sender is gone, and no later stop could arrive.
     let mut closed = pin!(closing.wait_for(|closing| *closing));

@@ -137,7 +137,7 @@ pub fn http1_fields<'h>(
 pub fn answer_head(answer: &Answer) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(12);
     for (field, value) in answer.fields() {
-        fields.append(field.name(), value.clone());
+        fields.append(field, value.clone());
     }
     fields.insert(header::DATE, date_value());
     build_response(answer.status(), fields)

@@ -41,7 +41,9 @@ pub fn check_timestamps(
             None => {
                 findings.add_fault(
                     "timestamp-mismatch",
-                    format!("{file} is not a timestamp of a checkpoint in this case"),
+                    format!(
+                        "{file} cannot be read, or is not a timestamp of a checkpoint in this case"
+                    ),
                 );
             }
             Some(stamp) => {
@@ -52,16 +54,15 @@ pub fn check_timestamps(
                 findings.timestamp = covering
                     .map(|proven| CheckpointTimestamp {
                         covers_until: proven.checkpoint.time.clone(),
-                        time: stamp.formatted_time(),
+                        time: stamp.time.clone(),
                         authority: stamp.authority.clone(),
                     })
                     .or(findings.timestamp.take());
                 findings.add_check(
                     "timestamp",
                     format!(
-                        "{file}: a timestamp of {} says that {note} existed at {}",
-                        stamp.authority,
-                        stamp.formatted_time()
+                        "{file} is for {note}, and has the time {} and the authority {}",
+                        stamp.time, stamp.authority
                     ),
                 );
             }

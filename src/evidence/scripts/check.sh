@@ -94,17 +94,18 @@ authority() {
 # What the authority says about the time of checkpoints.
 for stamp in timestamps/*.tsr; do
   [ -e "$stamp" ] || { echo "Not known: no authority confirms the times. They are the site's word."; break; }
-  [ -n "$certificate" ] || { echo "Not checked: the timestamps, without the certificate of their authority:"; authority "$stamp"; break; }
+  who=$(authority "$stamp") || fail "$stamp: no timestamp can be read"
+  [ -n "$certificate" ] || { echo "Not checked: $stamp, without the certificate of its authority: $who"; continue; }
   note=checkpoints/$(basename "$stamp" | cut -c 1-6).note
   openssl ts -verify -data "$note" -in "$stamp" -CAfile "$certificate" ${day:+-attime "$(date -d "$day" +%s)"} \
     > "$work/openssl" 2>&1 || fail "$stamp: $(cat "$work/openssl")"
   echo "Passed: $stamp. Nothing that $note covers ($(grep '^time' "$note")) was changed after this time:"
   openssl ts -reply -in "$stamp" -text 2> /dev/null | grep "Time stamp"
   echo "The site chose this authority. Decide whether you trust it:"
-  authority "$stamp"
+  echo "$who"
 done
 
 python3 -I -X utf8 "$(dirname "$0")/check.py" || fail "the proofs or the requests, as printed above"
 echo "Not known: whether report.html says what the entries say. Only \"crawlgate evidence verify\" compares it."
-echo "Not known: which requests had a valid licence token. Where the site asks for a licence, a request with any token that nothing else refuses passes and has no entry."
+echo "Not known: which requests had a valid licence token. A request with any token counts as licensed. It has no entry, unless it breaks another rule."
 echo "Passed: all proofs that could be checked. The lines above name the others, and say how each request was judged."

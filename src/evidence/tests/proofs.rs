@@ -1,7 +1,7 @@
 //! Tests of the proofs of identity in a case (an excerpt of the evidence log, as one file).
 
 use super::*;
-use crate::evidence::summary::IdentityAssurance;
+use crate::evidence::summary::{IdentityAssurance, case_summary};
 
 #[test]
 fn proof_is_written_once_and_checked_with_its_requests() {
@@ -145,6 +145,8 @@ fn list_that_the_site_supplied_is_named() {
         let (_, findings) = export_case(&mut log, &sample_scope(), time_at(60));
         let unknown = finding_ids(&findings.unknown);
         assert_eq!(unknown.contains(&"supplied-lists"), is_supplied);
+        let [_, identity, _] = case_summary(&CaseFindings::from_logs(vec![findings]));
+        assert_eq!(identity.contains("supplied these files"), is_supplied);
     }
 }
 

@@ -269,13 +269,18 @@ impl Exchange {
         is_same: bool,
         local: &dyn LocalFacts,
     ) -> Result<(), StoreError> {
-        let mut all: Vec<SharedFact> = self.facts.iter().chain(self.orders.facts()).collect();
+        let mut all: Vec<SharedFact> = self
+            .facts
+            .iter()
+            .cloned()
+            .chain(self.orders.facts())
+            .collect();
         let mut observed = Vec::new();
         for fact in local.all_facts() {
             let shared = self.encode_own_fact(&fact, self.to_store_time(fact.at));
             match fact.fact {
-                AnyFact::HostObservation(_) => observed.extend(shared),
-                _ => all.extend(shared),
+                AnyFact::HostObservation(_) => observed.push(shared),
+                _ => all.push(shared),
             }
         }
         // A restored copy of a store may have observations of this instance from before they began
@@ -320,14 +325,11 @@ impl Exchange {
         identity: &StoreIdentity,
         batch: StoreBatch,
     ) -> Result<LogPosition, StoreError> {
-        let written = store.write(identity, &batch)?;
-        if written.identity != *identity || written.position.is_none() != batch.entry.is_none() {
-            return Err(StoreError::Away(
-                "the store changed while it was written".to_owned(),
-            ));
-        }
+        let position = store
+            .write(identity, &batch)?
+            .ok_or_else(|| StoreError::Away("the store changed while it was written".to_owned()))?;
         self.totals.facts_written += (batch.facts.len() + batch.if_missing.len()) as u64;
-        Ok(written.position.unwrap_or_default())
+        Ok(position)
     }
 
     /// Reads the log from the last known position to its end. Also reads the sets, if entries were

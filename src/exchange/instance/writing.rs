@@ -43,23 +43,18 @@ impl Exchange {
 
     /// Encodes a fact of this instance, at a time of the store's clock. An order of an operator is
     /// also added to `orders`, with a time after the known order, and a release is applied here
-    /// again at the end of the turn. `None` if the fact cannot be shared.
-    pub fn encode_own_fact(&mut self, fact: &Fact, at: i64) -> Option<SharedFact> {
+    /// again at the end of the turn.
+    pub fn encode_own_fact(&mut self, fact: &Fact, at: i64) -> SharedFact {
         if let AnyFact::HostObservation(_) = fact.fact {
             let clocks = self.clocks;
-            return Some(codec::encode_fact(
-                &self.own.id,
-                &fact.fact,
-                clocks.now(),
-                clocks,
-            ));
+            return codec::encode_fact(&self.own.id, &fact.fact, clocks.now(), clocks);
         }
-        let shared = codec::encode_event(fact, self.orders.order_time(fact, at))?;
+        let shared = codec::encode_event(fact, self.orders.order_time(fact, at));
         self.orders.add(fact, &shared);
         if let AnyFact::MarkRelease(_) = fact.fact {
             self.own_releases.insert(fact.key());
         }
-        Some(shared)
+        shared
     }
 
     /// Moves the facts of the outbox to `outgoing`. Returns the number of the next entry, which
@@ -75,9 +70,8 @@ impl Exchange {
                 // It was served after the last report, even if the clock was set back since.
                 at = at.max(self.own.reported.saturating_sub(2));
             }
-            if let Some(shared) = self.encode_own_fact(fact, at) {
-                self.outgoing.add(shared);
-            }
+            let shared = self.encode_own_fact(fact, at);
+            self.outgoing.add(shared);
         }
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
@@ -176,8 +170,9 @@ impl Exchange {
             }
             !goes
         });
-        let published = self.facts.values().filter_map(|(key, value)| {
-            own_publications::published_version(&codec::decode_fact(key, value, self.clocks)?.1)
+        let published = self.facts.iter().filter_map(|fact| {
+            let (_, read) = codec::decode_fact(&fact.key, &fact.value, self.clocks)?;
+            own_publications::published_version(&read)
         });
         batch
             .forget
@@ -211,7 +206,7 @@ impl Exchange {
         files: &[VersionFile],
     ) -> Result<(), StoreError> {
         let Some(identity) = self.settled.clone() else {
-            let unsettled = "other instances may have yet to write what they know into the store";
+            let unsettled = "other instances may not have written to the store yet what they know";
             let away = self.away.as_ref().map(|away| &*away.error);
             return Err(StoreError::Away(away.unwrap_or(unsettled).to_owned()));
         };

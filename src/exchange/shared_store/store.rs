@@ -4,13 +4,12 @@
 //! period has a Redis hash, with a field for each instance.
 
 use super::connection::{EPOCH_PREFIX, KEYS, SharedStore, refuse_eviction};
-use super::errors::unusable_store_error;
 use super::redis_connection::RedisConnection;
 use crate::exchange::codec::is_key_of;
 use crate::exchange::store::MAX_CLIENT_FACTS;
 use crate::exchange::{
     ExchangeStore, LogEntry, LogPosition, LogReadResult, Member, SharedFact, StoreBatch,
-    StoreContents, StoreError, StoreIdentity, WriteResult,
+    StoreContents, StoreError, StoreIdentity,
 };
 use crate::facts::ClientMark;
 use redis::{FromRedisValue, InfoDict, Pipeline, RedisResult, Value, cmd, pipe};
@@ -32,10 +31,6 @@ const MAX_WRITE_ATTEMPTS: usize = 4;
 
 /// Instances in the hash of a period. Further instances are missing in the sums.
 const MAX_INSTANCES: usize = 256;
-
-/// The longest key of a fact or name in a member, in bytes. Hosts have at most 253, paths and
-/// tokens of policies some more.
-const MAX_NAME: usize = 4 * 1024;
 
 /// An entry of a stream as Redis returns it: its id and its fields.
 type RawLogEntry = (String, HashMap<String, String>);
@@ -81,45 +76,36 @@ impl ExchangeStore for SharedStore {
     }
 
     /// Writes the batch in one transaction that watches the epoch. Tries four times in all if the
-    /// epoch is touched meanwhile. Writes nothing and returns no position if the store is another
-    /// one or the batch is empty.
+    /// epoch is touched meanwhile.
     fn write(
         &mut self,
         expected: &StoreIdentity,
         batch: &StoreBatch,
-    ) -> Result<WriteResult, StoreError> {
+    ) -> Result<Option<LogPosition>, StoreError> {
         let epoch = self.key_name("epoch");
-        let pipeline = self.build_pipeline(batch)?;
+        let pipeline = self.build_pipeline(batch);
         let has_entry = batch.entry.is_some();
         self.with_connection(|connection| {
             for _ in 0..MAX_WRITE_ATTEMPTS {
                 let mut watch = pipe();
                 watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
                 let ((), found): ((), Option<String>) = connection.query_all(&watch)?;
-                let identity = connection.identity(found);
-                if identity != *expected || pipeline.is_empty() {
+                if connection.identity(found) != *expected {
                     let () = connection.query(&cmd("UNWATCH"))?;
-                    return Ok(WriteResult {
-                        identity,
-                        position: None,
-                    });
+                    return Ok(None);
                 }
                 // Otherwise the epoch was touched in between, and may be the same.
                 let answers: Option<Vec<Value>> = connection.query_all(&pipeline)?;
                 if let Some(mut answers) = answers {
-                    let last = answers.pop().filter(|_| has_entry).unwrap_or(Value::Nil);
-                    let position: Option<String> = FromRedisValue::from_redis_value(last)?;
-                    return Ok(WriteResult {
-                        identity,
-                        position: position.and_then(|place| place.try_into().ok()),
-                    });
+                    let Some(last) = answers.pop().filter(|_| has_entry) else {
+                        return Ok(Some(LogPosition::default()));
+                    };
+                    let position = String::from_redis_value(last)?;
+                    return Ok(position.try_into().ok());
                 }
             }
             // The next turn reads the identity again.
-            Ok(WriteResult {
-                identity: connection.identity(None),
-                position: None,
-            })
+            Ok(None)
         })
     }
 
@@ -170,7 +156,6 @@ impl ExchangeStore for SharedStore {
         })?;
         // Scores are whole seconds, which a double represents exactly.
         let events = events.into_iter().map(|(key, at)| {
-            check_names([&key])?;
             Ok(SharedFact {
                 key,
                 at: at as i64,
@@ -192,12 +177,7 @@ impl ExchangeStore for SharedStore {
         let members = self.key_name("members");
         let members: HashMap<String, String> =
             self.with_connection(|connection| connection.query(cmd("HGETALL").arg(&members)))?;
-        let members: Vec<Member> = members
-            .values()
-            .map(|written| read_json(written))
-            .collect::<Result<_, _>>()?;
-        members.iter().try_for_each(check_member)?;
-        Ok(members)
+        members.values().map(|written| read_json(written)).collect()
     }
 
     /// Reads the facts with these keys. Those that are not there are left out.
@@ -283,7 +263,7 @@ impl SharedStore {
 
     /// Builds the transaction that writes a batch, in the order of its fields. After facts that
     /// clients make, it deletes the oldest beyond `MAX_CLIENT_FACTS`.
-    fn build_pipeline(&self, batch: &StoreBatch) -> Result<Pipeline, StoreError> {
+    fn build_pipeline(&self, batch: &StoreBatch) -> Pipeline {
         let [served, clients, facts, members, log] =
             ["served", "clients", "facts", "members", "log"].map(|name| self.key_name(name));
         let mut pipeline = pipe();
@@ -326,12 +306,12 @@ impl SharedStore {
         for member in &batch.members_if_missing {
             pipeline
                 .cmd("HSETNX")
-                .arg((&members, &member.id, write_json(member)?));
+                .arg((&members, &member.id, write_json(member)));
         }
         if let Some(entry) = &batch.entry {
             pipeline
                 .cmd("HSET")
-                .arg((&members, &entry.member.id, write_json(&entry.member)?));
+                .arg((&members, &entry.member.id, write_json(&entry.member)));
             pipeline.cmd("XADD").arg((
                 &log,
                 "MAXLEN",
@@ -339,10 +319,10 @@ impl SharedStore {
                 MIN_LOG_LENGTH,
                 "*",
                 "e",
-                write_json(entry)?,
+                write_json(entry),
             ));
         }
-        Ok(pipeline)
+        pipeline
     }
 }
 
@@ -364,48 +344,11 @@ fn parse_position(place: String) -> Result<LogPosition, StoreError> {
     LogPosition::try_from(place).map_err(|error| StoreError::Newer(error.to_string()))
 }
 
-/// Parses an entry of the stream. Fails if a name in it is too long.
+/// Parses an entry of the stream.
 fn parse_entry(raw: RawLogEntry) -> Result<(LogPosition, LogEntry), StoreError> {
     let (place, mut fields) = raw;
     let entry: LogEntry = read_json(&fields.remove("e").unwrap_or_default())?;
-    check_names(entry.facts.iter().map(|fact| &fact.key))?;
-    check_member(&entry.member)?;
     Ok((parse_position(place)?, entry))
-}
-
-/// Fails if a name is longer than `MAX_NAME`, because names are kept and shown.
-fn check_names<'n>(names: impl IntoIterator<Item = &'n String>) -> Result<(), StoreError> {
-    let mut lengths = names.into_iter().map(String::len);
-    match lengths.find(|length| *length > MAX_NAME) {
-        None => Ok(()),
-        Some(length) => Err(StoreError::Newer(unreadable_message(&format!(
-            "a name of {length} bytes"
-        )))),
-    }
-}
-
-/// Fails if a name of the member is longer than `MAX_NAME`.
-fn check_member(member: &Member) -> Result<(), StoreError> {
-    let Member {
-        id,
-        run,
-        continues,
-        host,
-        version,
-        policies,
-        crawlers,
-        settled,
-        ..
-    } = member;
-    let settled = settled
-        .iter()
-        .flat_map(|StoreIdentity { run_id, epoch }| [run_id, epoch]);
-    check_names(
-        [id, run, host, version, policies, crawlers]
-            .into_iter()
-            .chain(continues)
-            .chain(settled),
-    )
 }
 
 /// Parses what an instance wrote. The error is `StoreError::Newer`, because only another version
@@ -414,10 +357,9 @@ fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreEr
     serde_json::from_str(written).map_err(|error| StoreError::Newer(unreadable_message(&error)))
 }
 
-fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| {
-        unusable_store_error("unwritable-fact", format!("cannot write a fact: {error}"))
-    })
+/// Members and entries have text as keys, so this cannot fail.
+fn write_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Items of one scan step, during which the server does nothing else.
@@ -455,7 +397,6 @@ fn parse_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
         .and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) =
         read.ok_or_else(|| StoreError::Newer(unreadable_message(&format!("the fact {key}"))))?;
-    check_names([&key])?;
     Ok(SharedFact { key, at, value })
 }
 

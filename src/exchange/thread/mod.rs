@@ -352,9 +352,10 @@ impl ExchangeThreadInner {
         let until = at.plus(sites.max_cache_time());
         *lock(&self.begun_anew) = Some(ObservationRestart { at, until });
         tracing::warn!(
-            "the store is not the one that this instance used before, and no instance that was there all that time \
-             shares it; crawlgate cannot know which robots.txt crawlers were served before. Requests that such a \
-             file may allow count as no violation until {until} at the latest (most copies expire within a day)"
+            "the store is another one than before, and no instance knows what was served \
+             meanwhile. So crawlgate does not know which robots.txt crawlers have. Until {until} \
+             at the latest, requests that an older file may allow are no violations (most copies \
+             expire within a day)"
         );
     }
 

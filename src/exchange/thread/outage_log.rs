@@ -22,7 +22,7 @@ impl OutageLogger {
             return;
         };
         if status.away.is_none() {
-            tracing::info!("the store answers again; it did not since {since}");
+            tracing::info!("the store answers again, after an outage since {since}");
         } else {
             tracing::error!(
                 "{error}; crawlgate goes on without the store (since {since}): it counts no violations and {} until \

@@ -37,34 +37,34 @@ pub enum FetchResult {
 
 /// Why an origin gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum FetchFailure {
-    /// The origin redirects to its public name, which is crawlgate's.
-    #[serde(rename = "LeadsBack")]
-    #[error("{url}: the redirects lead back to crawlgate")]
-    RedirectLoop {
-        /// The URL of the last redirect.
-        url: String,
-    },
+#[error("{reason}")]
+pub struct FetchFailure {
+    /// For a person.
+    pub reason: String,
+    /// Whether the origin redirects to its public name, which is crawlgate's, or to a URL that
+    /// crawlgate does not follow.
+    pub is_redirect: bool,
+}
+
+impl FetchFailure {
     /// The origin redirects to a URL that crawlgate does not follow.
-    #[serde(rename = "LeadsAstray")]
-    #[error(
-        "it redirects to {url}, and {why}; crawlgate follows redirects to the hosts of the site, to the servers of \
-         the origin, and to public addresses over https"
-    )]
-    RedirectRefused {
-        /// The URL of the last redirect.
-        url: String,
-        /// Why it is not followed, for a person.
-        why: String,
-    },
-    /// Anything else, for a person.
-    #[error("{0}")]
-    Other(String),
+    pub fn redirect_refused(url: &str, why: impl std::fmt::Display) -> FetchFailure {
+        FetchFailure {
+            reason: format!(
+                "it redirects to {url}, and {why}; crawlgate follows redirects to the hosts of the site, to the \
+                 servers of the origin, and to public addresses over https"
+            ),
+            is_redirect: true,
+        }
+    }
 }
 
 impl<T: Into<String>> From<T> for FetchFailure {
     fn from(reason: T) -> FetchFailure {
-        FetchFailure::Other(reason.into())
+        FetchFailure {
+            reason: reason.into(),
+            is_redirect: false,
+        }
     }
 }
 

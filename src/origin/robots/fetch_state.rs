@@ -32,9 +32,6 @@ const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// may remove files for a shorter time.
 const REMOVAL_BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
-/// The problem in the status while the origin was not asked since the copy was taken over.
-const UNASKED_MESSAGE: &str = "this is the earlier copy; the origin has not answered since";
-
 /// The origin's last answer, compared with the copy in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -204,8 +201,7 @@ impl FetchState {
     /// The problem with the last answer, for a person; `None` if it was accepted.
     pub fn problem(&self) -> Option<String> {
         match &self.last_answer {
-            InUse => None,
-            Unasked => Some(UNASKED_MESSAGE.into()),
+            InUse | Unasked => None,
             Failed { why, .. } => Some(why.to_string()),
             Gone { since, why } => Some(format!(
                 "{why}; crawlgate drops its copy if that is still so at {}",
@@ -222,13 +218,7 @@ impl FetchState {
 
     /// Whether the origin redirects to crawlgate, or to a URL that crawlgate does not follow.
     pub fn is_redirected_away(&self) -> bool {
-        let Failed { why, .. } = &self.last_answer else {
-            return false;
-        };
-        matches!(
-            why,
-            FetchFailure::RedirectLoop { .. } | FetchFailure::RedirectRefused { .. }
-        )
+        matches!(&self.last_answer, Failed { why, .. } if why.is_redirect)
     }
 
     /// When crawlgate will believe that the rules are gone; `None` unless that is the origin's last
@@ -384,8 +374,6 @@ impl FetchState {
         now: Timestamp,
         jitter: f64,
     ) -> Option<FetchedCopy> {
-        use FetchFailure::*;
-
         let before = if let Failed { failures, .. } = self.last_answer {
             failures
         } else {
@@ -394,15 +382,9 @@ impl FetchState {
         let wait = FIRST_RETRY.saturating_mul(1 << before.min(16)).min(REFRESH);
         // Only longer: moments are whole seconds, so a slightly shorter wait would lose a second.
         self.due = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
-        let why = match why {
-            RedirectLoop { url } => RedirectLoop {
-                url: truncate_text(url),
-            },
-            RedirectRefused { url, why } => RedirectRefused {
-                url: truncate_text(url),
-                why,
-            },
-            Other(reason) => Other(truncate_text(reason)),
+        let why = FetchFailure {
+            reason: truncate_text(why.reason),
+            ..why
         };
         self.last_answer = Failed {
             why,

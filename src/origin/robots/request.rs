@@ -245,25 +245,22 @@ fn fetch_from_server(
             None => destination.url(),
         };
         if destination.is_foreign && !destination.tls {
-            return Unreachable(FetchFailure::RedirectRefused {
-                url,
-                why: "it is not https".into(),
-            });
+            return Unreachable(FetchFailure::redirect_refused(&url, "it is not https"));
         }
         let response = match send_request(request, &destination, &url, deadline) {
             Ok(response) => response,
             Err(ureq::Error::Other(error)) if error.is::<NoPublicAddressError>() => {
-                return Unreachable(FetchFailure::RedirectRefused {
-                    url,
-                    why: error.to_string(),
-                });
+                return Unreachable(FetchFailure::redirect_refused(&url, error));
             }
             Err(error) => return unusable_response_result(&url, failure_reason(&error)),
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")
         {
-            return Unreachable(FetchFailure::RedirectLoop { url });
+            return Unreachable(FetchFailure {
+                reason: format!("{url}: the redirects lead back to crawlgate"),
+                is_redirect: true,
+            });
         }
         let status = response.status().as_u16();
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {

@@ -88,13 +88,10 @@ impl OriginRules {
         };
         rules.rule_count = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
-        let mut seen = HashSet::new();
         let mut known: HashMap<&[usize], usize> = HashMap::new();
-        for agent in reading.agent_lines() {
+        let agents = reading.first_agent_lines();
+        for agent in agents.filter(|agent| !agent.token.is_empty()) {
             let token = &agent.token;
-            if token.is_empty() || !seen.insert(token.to_ascii_lowercase()) {
-                continue;
-            }
             let (_, parts) = reading.groups_for(token.as_bytes());
             let group = *known.entry(parts).or_insert_with(|| {
                 let group = if size > MAX_UNITED {

@@ -116,8 +116,8 @@ fn traps(node: NodeReader<'_>) -> Vec<Located<String>> {
         }
         let literal = trap.split(['*', '$']).next().unwrap_or_default();
         let mistake = if literal.chars().count() < 3 {
-            "a trap needs a path of its own, like \"/no-crawlers-here/\": a wider one marks every \
-             reader of the site"
+            "a trap needs a path of its own, like \"/no-crawlers-here/\": a wider path would mark \
+             every crawler of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
             "well-behaved crawlers request this path, so it cannot be a trap"
         } else {

@@ -44,15 +44,11 @@ impl Importer<'_> {
             FileFormat::Utf16 => self.add_note(1, ImportNote::Utf16),
         }
         self.note_ignored_agents(registry);
-        let mut known = HashSet::new();
         let mut drafts: Vec<ImportedGroup> = Vec::new();
         // A file of 500 KiB may have 17,000 groups: those with the same rules are found by the rules.
         let mut places: BTreeMap<BTreeSet<_>, Vec<usize>> = BTreeMap::new();
-        for agent in self.reading.agent_lines() {
+        for agent in self.reading.first_agent_lines() {
             let token = &agent.token;
-            if !known.insert(token.to_ascii_lowercase()) {
-                continue;
-            }
             if token != "*" && !is_token(token) {
                 self.add_note(agent.line, ImportNote::Group(token.clone()));
                 continue;

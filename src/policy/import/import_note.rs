@@ -37,13 +37,13 @@ pub enum ImportNote {
     /// A line was left out: an unknown one, a second Crawl-delay, or one that a policy cannot
     /// express.
     #[error(
-        "\"{0}\" is left out: a policy cannot express it, or the token already has another one"
+        "\"{0}\" is left out: a policy cannot express it, or the group already has such a line"
     )]
     UnknownLine(String),
     /// A part of a signal line was left out.
     #[error(
-        "\"{part}\" of \"{line}\" is left out: a policy cannot express it, or the token already \
-         has another one"
+        "\"{part}\" of \"{line}\" is left out: a policy cannot express it, or the group already \
+         has such a line"
     )]
     SignalPart {
         /// The part.

@@ -57,6 +57,7 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
             report_unmatched_token(
                 agent,
                 *span,
+                Severity::Note,
                 "name the crawler, or remove the group",
                 diagnostics,
             );
@@ -90,22 +91,21 @@ pub fn is_in_browser_agents(name: &str, registry: &Registry) -> bool {
 }
 
 /// Reports a token that is found in people's user agents. User agents are not searched for it, so
-/// its group matches no request.
+/// its group matches no request. Under `enforcement` it is a warning: the line blocks nobody.
 pub fn report_unmatched_token(
     agent: &str,
     span: SourceSpan,
+    severity: Severity,
     help: &str,
     diagnostics: &mut Diagnostics,
 ) {
-    lints::TOKEN_MATCHES_NO_REQUEST.report(
-        diagnostics,
-        span,
-        format!(
-            "\"{agent}\" is part of the user agents of browsers or apps. Their requests are not \
-             affected"
-        ),
-        help,
+    let message = format!(
+        "\"{agent}\" is part of the user agents of browsers or apps. Their requests are not \
+         affected"
     );
+    lints::TOKEN_MATCHES_NO_REQUEST
+        .with_severity(severity)
+        .report(diagnostics, span, message, help);
 }
 
 /// Reports a word for bots in general, such as `bot`: as an error under `enforcement`, where it

@@ -83,7 +83,7 @@ fn lint_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             lints::EVERY_QUERY.report(
                 diagnostics,
                 rule.span,
-                "this closes every URL with a query: also list pages, campaign links, and files \
+                "this closes every URL with a query, such as list pages, campaign links, and files \
                  with a version",
                 "name the parameters: \"/*?sort=\" and \"/*&sort=\"",
             );

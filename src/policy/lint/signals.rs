@@ -77,10 +77,10 @@ fn lint_group_disagreements(
                         yes_or_no(*first)
                     ),
                 )
-                .related(*place, "the opposite is said here")
+                .related(*place, "this says the opposite")
                 .help(
-                    "say it in one place, or the same in both: readers of one do not read the \
-                       other",
+                    "write it in one place, or the same in both: programs that read one do not \
+                     read the other",
                 ),
         );
     }

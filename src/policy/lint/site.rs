@@ -302,7 +302,13 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
             let help = "if a crawler has this token, nothing needs to be done. To block the app, \
                         describe it in \"crawlers\" with a \"user_agent\", and write \
                         \"acknowledge: [blocks_people]\"";
-            agents::report_unmatched_token(agent, agent.span, help, diagnostics);
+            let mut enforced = policy.enforcement.named_crawlers();
+            let severity = if enforced.any(|enforced| enforced.span == agent.span) {
+                Severity::Warning
+            } else {
+                Severity::Note
+            };
+            agents::report_unmatched_token(agent, agent.span, severity, help, diagnostics);
         }
     }
     let alone = policy
@@ -312,7 +318,7 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
     for token in alone.map(|described| &described.token) {
         if agents::is_in_browser_agents(token, registry) {
             let help = "write \"user_agent\": a text that only this crawler has in its user agent";
-            agents::report_unmatched_token(token, token.span, help, diagnostics);
+            agents::report_unmatched_token(token, token.span, Severity::Note, help, diagnostics);
         }
     }
 }
@@ -403,10 +409,11 @@ fn lint_unverified_refused(site: &Site, diagnostics: &mut Diagnostics) {
                 lints::UNVERIFIED_REFUSED
                     .finding(
                         span,
-                        "a crawler without \"networks\" under \"crawlers\" is verified only if \
-                         \"identity\" in the settings allows it, and its operator publishes how",
+                        "this also blocks crawlers that cannot be verified. Without \"networks\" \
+                         under \"crawlers\", a crawler can be verified only if its operator \
+                         publishes how, and \"identity\" in the settings allows it",
                     )
-                    .label("if it is not verified, it is blocked, also a search engine")
+                    .label("a search engine that is not verified is blocked, too")
                     .help(
                         "write \"unverified: as_claimed\", or list the \"networks\" of the \
                          crawlers that may come. \"crawlgate check --config crawlgate.yaml\" \
@@ -462,7 +469,7 @@ pub fn lint_previous(site: &Site, diagnostics: &mut Diagnostics) {
     lints::PREVIOUS_UNDECLARED.report(
         diagnostics,
         None,
-        format!("the origin's robots.txt has not changed since {modified}, says the origin"),
+        format!("the origin says that its robots.txt has not changed since {modified}"),
         "if every host of the site has served this file since then, caches included, write \
          \"robots: { previous: origin }\". Violations then count from the first minute. The date \
          alone is no proof",

@@ -716,6 +716,11 @@ fn severity_depends_on_where_a_name_stands() {
             Some(Severity::Note),
         ),
         (
+            " }\nenforcement: { agents: { Firefox: enforce } }",
+            "token-matches-no-request",
+            Some(Severity::Warning),
+        ),
+        (
             " }\nenforcement: { agents: { PriceHunter: enforce } }",
             "unknown-crawler",
             Some(Severity::Note),

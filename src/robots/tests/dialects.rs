@@ -1099,3 +1099,13 @@ fn bytes_beyond_500_kib_are_ignored_by_the_rfc() {
     assert_each(&cut, "GPTBot", "/last", "allow", &format!("deny {line}"));
     assert_both(&cut, "GPTBot", "/first", "deny 2");
 }
+
+#[test]
+fn threads_share_rules() {
+    let file = RobotsFile::parse(*b"User-agent: *\nDisallow: /a\n");
+    let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(!rules.verdict(b"GPTBot", b"/a").allowed));
+        scope.spawn(|| assert!(rules.verdict(b"GPTBot", b"/b#c").allowed));
+    });
+}

@@ -19,8 +19,8 @@ use crate::settings::ListenAddress;
 use crate::state::StoreHealth;
 use crate::threads::spawn;
 use crate::upgrade::{
-    HandedOverMemory, HandedOverState, NextProcess, OwnCommandLine, PredecessorMessage,
-    ProcessChannel, SuccessorMessage, UpgradeError,
+    HandedOverState, NextProcess, OwnCommandLine, PredecessorMessage, ProcessChannel,
+    SuccessorMessage, UpgradeError,
 };
 use crate::upkeep::store_everything;
 use sd_notify::NotifyState;
@@ -40,8 +40,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum UpgradeRefusal {
     /// No service manager would follow the next process.
     #[error(
-        "no service manager knows the next process (NOTIFY_SOCKET is not set), so nothing was upgraded. In a \
-         container, replace the container. If nothing waits for process {}, add --unsupervised",
+        "no service manager would follow the new process (NOTIFY_SOCKET is not set), so nothing \
+         was upgraded. In a container, replace the container. If no other program watches process \
+         {}, add --unsupervised",
         std::process::id()
     )]
     Unsupervised,
@@ -334,7 +335,6 @@ impl UpgradeCoordinator {
             evidence,
             peers,
             acme,
-            upstreams,
             ..
         } = &*self.services;
         let (sender, received) = channel();
@@ -360,16 +360,9 @@ impl UpgradeCoordinator {
         let state = store.hand_over().map_err(io::Error::other)?;
         let control = self.control.socket();
         let control = control.map(|control| control.share_lock()).transpose()?;
-        let monotonic = instance.clock.moment().monotonic;
-        let memory = HandedOverMemory {
-            monotonic: monotonic.as_millis() as u64,
-            behaviours: Some(instance.behaviours.export(monotonic)),
-            servers: upstreams.excluded_servers_to_hand_over(),
-        };
         Ok(HandedOverState {
             state_lock: state,
             control_lock: control.flatten(),
-            memory,
         })
     }
 

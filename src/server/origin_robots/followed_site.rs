@@ -125,16 +125,7 @@ impl FollowedSite {
 
         let name = state.name();
         let reason = self.problem().unwrap_or_default();
-        let meanwhile = match (served, self.is_default_site) {
-            (ServedRobotsKind::WithOrigin, _) => "the last good copy stays in use",
-            (ServedRobotsKind::Unavailable, _) => {
-                "crawlgate answers robots.txt with 503 for up to an hour"
-            }
-            (ServedRobotsKind::WithoutOrigin, true) => {
-                "there is no policy, so crawlgate allows everything"
-            }
-            (ServedRobotsKind::WithoutOrigin, false) => "crawlgate serves the policy alone",
-        };
+        let meanwhile = served.words();
         match state {
             Absent if self.is_default_site => {
                 tracing::warn!(
@@ -143,7 +134,10 @@ impl FollowedSite {
                 );
             }
             Current | Absent => {
-                tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt");
+                // Of many sites nobody reads at the start that all is well.
+                if let Some((_, _, Some(_))) = self.reported {
+                    tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt again");
+                }
             }
             // The origin was not asked yet.
             Awaited | Missing if reason.is_empty() => {}

@@ -259,14 +259,7 @@ impl RequestHistoryReader {
         values: impl Params,
         of_row: impl FnMut(&SqlRow<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>, RequestHistoryError> {
-        self.query_own(|connection| query_rows(connection, sql, values, of_row))
-    }
-
-    /// [`RequestHistoryReader::query`]. For a sum of instances, runs it on the history of this instance.
-    pub fn query_own<T: Default>(
-        &self,
-        read: impl FnOnce(&Connection) -> SqlResult<T>,
-    ) -> Result<T, RequestHistoryError> {
+        let read = |connection: &Connection| query_rows(connection, sql, values, of_row);
         match &*self.0 {
             Sum(_, own) => own.query(read),
             _ => self.query(read),

@@ -13,8 +13,7 @@ use crate::sketch::CountedKey;
 use crate::time::Timestamp;
 use rusqlite::{Result as SqlResult, Row as SqlRow};
 
-/// The queries fail with a [`RequestHistoryError`]. They are empty for a file of an earlier crawlgate,
-/// which has no such tables.
+/// The queries fail with a [`RequestHistoryError`].
 impl RequestHistoryReader {
     /// The visits that each service sent to a site, or to all sites, the most first. Counts whole
     /// days: from that of `from` to that of `to`.
@@ -30,9 +29,6 @@ impl RequestHistoryReader {
         );
         let from = PeriodLength::Day.start_of(from);
         self.query(|connection| {
-            if !connection.table_exists(None, VISITS)? {
-                return Ok(Vec::new());
-            }
             query_rows(connection, &sql, (from, to, site), |row| {
                 let (service, visits) = row.try_into()?;
                 Ok(ServiceVisits { service, visits })
@@ -57,17 +53,12 @@ impl RequestHistoryReader {
              SUM(requests) ORDER BY SUM(requests) DESC, path LIMIT {MAX_SHOWN_PATHS}"
         );
         let from = PeriodLength::Day.start_of(from);
-        self.query_own(|connection| {
-            if !connection.table_exists(None, PATHS)? {
-                return Ok(Vec::new());
-            }
-            query_rows(connection, &sql, (from, to, site, crawler), |row| {
-                let (path, requests, error) = row.try_into()?;
-                Ok(PathRequestCount {
-                    path,
-                    requests,
-                    error,
-                })
+        self.query_rows(&sql, (from, to, site, crawler), |row| {
+            let (path, requests, error) = row.try_into()?;
+            Ok(PathRequestCount {
+                path,
+                requests,
+                error,
             })
         })
     }
@@ -79,7 +70,7 @@ impl RequestHistoryReader {
             "SELECT crawler, site, identity, path, requests, error FROM {PATHS} WHERE day = ?1 ORDER BY crawler, site, \
              identity"
         );
-        let rows = self.query_own(|connection| query_rows(connection, &sql, [day], read_path))?;
+        let rows = self.query_rows(&sql, [day], read_path)?;
         let mut groups: Vec<DayPaths> = Vec::new();
         for (owner, path) in rows {
             match groups.last_mut() {
@@ -329,16 +320,5 @@ mod tests {
         batch.add_daily(DailyCountKind::Visits, TODAY, SHOP_FROM_CHATGPT, 1);
         memory.add(&batch, Timestamp(TODAY.0 + HOUR));
         assert_eq!(counts(&history), [1, 1], "the days before today are gone");
-    }
-
-    #[test]
-    fn file_of_an_earlier_crawlgate_has_no_traffic() {
-        let (_, history) = history();
-        let dropped = history.query(|connection| {
-            connection.execute_batch(&format!("DROP TABLE {VISITS}; DROP TABLE {PATHS}"))
-        });
-        dropped.expect("dropped");
-        assert_eq!(history.visits(TODAY, TODAY, None).expect("read"), []);
-        assert!(top(&history, TODAY).is_empty());
     }
 }

@@ -69,7 +69,7 @@ impl EdgeMetrics {
             ),
             buffers: register.gauge(
                 "crawlgate_buffers_bytes",
-                "How many bytes of limits.buffers open requests and responses may use at most.",
+                "Bytes of limits.buffers that are reserved for open requests and responses.",
             ),
             orders,
             refused_renewals: register.gauge(

@@ -76,18 +76,16 @@ pub struct Metrics {
 impl Metrics {
     /// Registers all metrics but those of the store.
     pub fn new() -> Arc<Metrics> {
-        let registry = Registry::new();
+        let registry = Registry::default();
         let register = MetricRegistrar(&registry);
-        register
-            .gauges(
-                "crawlgate_build_info",
-                "Always 1. The label version is that of crawlgate.",
-                &["version"],
-            )
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1);
-        #[cfg(all(feature = "metrics", target_os = "linux"))]
-        collectors::register_process_metrics(&registry);
+        // Nothing fills these in an application, so it does not show them.
+        let unseen = Registry::default();
+        let of_proxy = if cfg!(feature = "proxy") {
+            register
+        } else {
+            MetricRegistrar(&unseen)
+        };
+        register_process(register);
         let series = &Arc::default();
         Arc::new(Metrics {
             counts: CountTable::new(series),
@@ -114,14 +112,14 @@ impl Metrics {
                 ["site", "service"],
             ),
             paths: TopPaths::default(),
-            proofs: IdentityMetrics::new(register),
+            proofs: IdentityMetrics::new(of_proxy),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",
                 "Time that crawlgate took to judge a request. One request in 16 is timed.",
                 &DECISION_BUCKETS,
             ),
-            upstream: Arc::new(UpstreamMetrics::new(register)),
+            upstream: Arc::new(UpstreamMetrics::new(of_proxy)),
             pages: register.counters(
                 "crawlgate_html_pages_total",
                 "Pages that the policy's html section applies to, by outcome.",
@@ -134,14 +132,14 @@ impl Metrics {
             ),
             problems: register.gauges(
                 "crawlgate_problems",
-                "Problems that need attention, by problem. Run crawlgate status to list them.",
+                "Problems that need attention, by problem. crawlgate status (in an application: GateLayer::problems) lists them.",
                 &["problem"],
             ),
             in_flight: register.gauge(
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
-            edge: EdgeMetrics::new(register),
+            edge: EdgeMetrics::new(of_proxy),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(
@@ -211,6 +209,20 @@ impl Metrics {
         self.visits.export();
         collectors::render(&self.registry)
     }
+}
+
+/// Adds the version of crawlgate, and the metrics of this process.
+fn register_process(register: MetricRegistrar<'_>) {
+    register
+        .gauges(
+            "crawlgate_build_info",
+            "Always 1. The label version is that of crawlgate.",
+            &["version"],
+        )
+        .with_label_values(&[env!("CARGO_PKG_VERSION")])
+        .set(1);
+    #[cfg(all(feature = "metrics", target_os = "linux"))]
+    collectors::register_process_metrics(register.0);
 }
 
 /// The metrics of published lists and reverse DNS, which prove crawlers.
@@ -285,7 +297,8 @@ impl StoreMetrics {
             ),
             lag: register.float_gauge(
                 "crawlgate_instances_lag_seconds",
-                "Seconds since the report of the instance that is furthest behind; silent instances do not count.",
+                "The longest time since an instance reported, in seconds. Silent instances do not \
+                 count.",
             ),
             clock_ahead: register.float_gauge(
                 "crawlgate_store_clock_ahead_seconds",

@@ -39,14 +39,8 @@ pub fn new_counter(_name: &str, _help: &str) -> IntCounter {
 }
 
 /// A registry of nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Registry;
-
-impl Registry {
-    pub fn new() -> Registry {
-        Registry
-    }
-}
 
 /// Creates collectors that keep nothing.
 #[derive(Clone, Copy)]

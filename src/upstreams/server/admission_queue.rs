@@ -18,23 +18,17 @@ use crate::upstreams::outcomes::QueueStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// One client's address gets at most a quarter of the places, ...
 const PLACES_DIVISOR: usize = 4;
 /// ... and a sixteenth of the queue.
 const QUEUE_DIVISOR: usize = 16;
-/// The assumed duration of a request while none has ended, in microseconds.
-const INITIAL_DURATION: u64 = 500_000;
-/// The weight of the last request in the mean duration: a sixteenth.
-const MEAN_WEIGHT: u64 = 16;
-/// The longest Retry-After, apart from a crawl delay, in microseconds.
-const MAX_RETRY_AFTER: u64 = 120_000_000;
 /// A crawler that was not turned away for this time counts as admitted.
 const REFUSAL_GAP: Duration = Duration::from_secs(600);
 
@@ -52,8 +46,6 @@ pub struct AdmissionQueue {
     places_by_client: ClientCounts,
     /// The number of waiting requests by client address.
     waiting_by_client: ClientCounts,
-    /// The mean duration of a request, in microseconds.
-    mean_duration: AtomicU64,
     /// The recent requests of crawlers and of people that were turned away.
     turned_away: [RecentCount; 2],
     /// The verified search crawlers that were turned away.
@@ -115,7 +107,7 @@ pub struct AdmissionRefusal {
     /// A fixed word for metric and log: `turned_away` of a crawler, `queue_full` and
     /// `queue_timeout` of a person.
     pub reason: &'static str,
-    /// The estimated time until there is a place, in seconds.
+    /// The seconds that a person would wait for a place, at least one.
     pub retry_after: u32,
 }
 
@@ -136,11 +128,8 @@ impl QueuedRequest {
         match tokio::time::timeout(self.queue.settings.queue_timeout, &mut self.receiver).await {
             Ok(Ok(guard)) => Ok(guard),
             // Another client displaced this one.
-            Ok(Err(_)) => Err(self.queue.queue_full_refusal()),
-            Err(_) => Err(AdmissionRefusal {
-                reason: "queue_timeout",
-                retry_after: self.queue.queue_seconds(),
-            }),
+            Ok(Err(_)) => Err(self.queue.refusal("queue_full")),
+            Err(_) => Err(self.queue.refusal("queue_timeout")),
         }
     }
 }
@@ -169,7 +158,6 @@ impl AdmissionQueue {
             waiters: Mutex::default(),
             places_by_client: ClientCounts::new(),
             waiting_by_client: ClientCounts::new(),
-            mean_duration: AtomicU64::new(INITIAL_DURATION),
             turned_away: Default::default(),
             refused_search_crawlers: Mutex::default(),
         })
@@ -269,7 +257,7 @@ impl AdmissionQueue {
                 .waiting_by_client
                 .try_add(client_hash, fraction_at_least_one(length, QUEUE_DIVISOR))
         {
-            return Admission::Refused(self.queue_full_refusal());
+            return Admission::Refused(self.refusal("queue_full"));
         }
         let (sender, receiver) = oneshot::channel();
         let number = queue.next_number;
@@ -290,11 +278,11 @@ impl AdmissionQueue {
         })
     }
 
-    /// The refusal of a person because the queue is full.
-    fn queue_full_refusal(&self) -> AdmissionRefusal {
+    fn refusal(&self, reason: &'static str) -> AdmissionRefusal {
+        let wait = self.settings.queue_timeout.as_secs().max(1);
         AdmissionRefusal {
-            reason: "queue_full",
-            retry_after: self.queue_seconds(),
+            reason,
+            retry_after: wait.try_into().unwrap_or(u32::MAX),
         }
     }
 
@@ -408,32 +396,10 @@ impl AdmissionQueue {
     }
 
     /// Call when a request has left its place at `server`: uncounts it for its address, and gives
-    /// the place to a waiter. `since` is when it took the place, for the mean duration; `None` if
-    /// the duration does not count.
-    pub fn free_place(
-        &self,
-        server: &Arc<Server>,
-        client_hash: Option<u64>,
-        since: Option<Instant>,
-    ) {
+    /// the place to a waiter.
+    pub fn free_place(&self, server: &Arc<Server>, client_hash: Option<u64>) {
         self.places_by_client.remove(client_hash);
-        if let Some(since) = since {
-            let took = (since.elapsed().as_micros() as u64).min(MAX_RETRY_AFTER);
-            let mean = self.mean_duration.load(Relaxed);
-            // If two requests end at once, one update may be lost. A mean tolerates that.
-            self.mean_duration
-                .store(mean - mean / MEAN_WEIGHT + took / MEAN_WEIGHT, Relaxed);
-        }
         self.admit_waiting(server);
-    }
-
-    /// The estimated seconds until all present waiters have had a place, rounded up, for Retry-After:
-    /// from one to those of `MAX_RETRY_AFTER`.
-    fn queue_seconds(&self) -> u32 {
-        let waiting = self.waiting_count.load(Relaxed) as u64;
-        let micros = waiting.saturating_mul(self.mean_duration.load(Relaxed))
-            / (self.total_places() as u64).max(1);
-        micros.min(MAX_RETRY_AFTER).div_ceil(1_000_000).max(1) as u32
     }
 
     /// Turns a crawler away. A verified search crawler is recorded for the status.
@@ -451,10 +417,7 @@ impl AdmissionQueue {
             }
             known.last = now;
         }
-        AdmissionRefusal {
-            reason: "turned_away",
-            retry_after: self.queue_seconds(),
-        }
+        self.refusal("turned_away")
     }
 
     /// The number of people in the queue.
@@ -503,7 +466,6 @@ fn new_guard(server: &Arc<Server>, client_hash: Option<u64>, is_crawler: bool) -
         server: server.clone(),
         is_crawler,
         client_hash,
-        since: Instant::now(),
         is_released: AtomicBool::new(false),
     };
     InFlightGuard::with_place(server.clone(), Some(Arc::new(place)))

@@ -28,7 +28,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
 };
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The value of `OriginState::trial_due` while no server waits for a trial.
 pub const NO_TRIAL: u64 = u64::MAX;
@@ -282,8 +282,6 @@ pub struct ReleasablePlace {
     is_crawler: bool,
     /// The hash of the client's address.
     client_hash: Option<u64>,
-    /// When it was taken.
-    since: Instant,
     is_released: AtomicBool,
 }
 
@@ -308,7 +306,7 @@ impl ReleasablePlace {
             queue.remove_released(self.client_hash);
         } else {
             self.server.remove_in_flight(false);
-            queue.free_place(&self.server, self.client_hash, None);
+            queue.free_place(&self.server, self.client_hash);
         }
         true
     }
@@ -380,7 +378,7 @@ impl InFlightGuard {
         }
         self.server
             .remove_in_flight(place.is_some_and(|place| place.is_crawler));
-        queue.free_place(&self.server, client_hash, place.map(|place| place.since));
+        queue.free_place(&self.server, client_hash);
     }
 }
 

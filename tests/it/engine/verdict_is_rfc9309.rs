@@ -628,7 +628,7 @@ proptest! {
             let explanation = explain(&snapshot, Registry::builtin(), &facts, CachedVersionsBasis::Unknown, &response);
             prop_assert_eq!(explanation.verdict, decision.verdict);
             prop_assert_eq!(explanation.kind, decision.kind);
-            prop_assert_eq!(explanation.action.kind, decision.action.name());
+            prop_assert_eq!(explanation.action.kind.name(), decision.action.name());
             prop_assert_eq!(explanation.action.would.is_some(), decision.would.is_some());
             prop_assert_eq!(explanation.rule.is_some(), decision.rule.is_some_and(|rule| rule.rule.is_some()));
             if decision.action.name() == "pass" {
@@ -660,7 +660,7 @@ proptest! {
             let claimant = SiteClaim::find_by_name(&now, registry, &facts).expect("a site has the host");
             let case = RequestToJudge { registry, facts, claimant, cached_versions };
             let said = explain_request(&case, &ResponseFacts::default());
-            prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
+            prop_assert_eq!((said.kind, said.never_fetched, said.action.kind.name()), (decision.kind, decision.never_fetched, decision.action.name()));
         }
     }
 
@@ -679,7 +679,7 @@ proptest! {
             let case = RequestToJudge { registry, facts, claimant, cached_versions };
             let said = explain_request(&case, &ResponseFacts::default());
             prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
-            prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
+            prop_assert_eq!((said.action.kind.name(), said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
             prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);
         }
     }

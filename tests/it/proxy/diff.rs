@@ -331,6 +331,11 @@ fn diff_compares_on_the_urls_of_a_sitemap() {
         let change = &list(&difference["sites"][0], "access")[0];
         assert_eq!((code, &difference["compared"]), (Some(1), &json!(2)));
         assert_eq!(change["url"], "/cart/1");
+        assert_eq!(change["urls"], json!(["/cart/1"]));
+    }
+    for (old, new, code) in [("open.txt", "closed.txt", 1), ("closed.txt", "open.txt", 0)] {
+        let output = case.run(&[old, new, "--urls", "pages.xml", "--fail-on-loss"]);
+        assert_eq!(output.status.code(), Some(code), "{old}");
     }
     let output = case.run(&["open.txt", "closed.txt", "--urls", "broken.xml"]);
     assert_eq!(output.status.code(), Some(3));
@@ -427,12 +432,12 @@ fn log_counts_requests_and_paths_by_crawler() {
     );
     let names = |shown: &str, cell: &str| shown.matches(cell).count();
     let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
-    let words = "loses access in 3 (2 paths), gains access in 1 (1 path)";
+    let words = "lose access: 3 requests (2 paths), gain access: 1 request (1 path)";
     assert!(
         text.contains(&format!("gptbot, 5 requests: {words}\n")),
         "{text}"
     );
-    assert_eq!(names(&text, " access in 1 (1 path)\n"), 10, "{text}");
+    assert_eq!(names(&text, " access: 1 request (1 path)\n"), 10, "{text}");
     let markdown = [&arguments[..], &["--format", "markdown"]].concat();
     let markdown = String::from_utf8(case.run(&markdown).stdout).expect("text");
     assert!(
@@ -440,7 +445,7 @@ fn log_counts_requests_and_paths_by_crawler() {
         "{markdown}"
     );
     assert_eq!(
-        names(&markdown, " access in 1 (1 path) |\n"),
+        names(&markdown, " access: 1 request (1 path) |\n"),
         10,
         "{markdown}"
     );

@@ -563,6 +563,39 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
 }
 
 #[test]
+fn export_without_crawler_has_a_case_of_each_and_signals() {
+    let origin = Origin::plain();
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace, content_usage: { train-ai: no } }\ntdm: { reservation: yes }\n";
+    let gate = Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings("evidence: on")
+        .start();
+    visit(&gate, "/robots.txt");
+    wait_for_entries(&gate, 1);
+    let output = gate.path("").display().to_string();
+    let span = [
+        "export",
+        "--site",
+        "shop",
+        "--from",
+        "2020-01-01",
+        "-o",
+        &output,
+    ];
+    let done = evidence(&gate, &span);
+    assert!(done.status.success(), "{done:?}");
+    let directory = unpacked(&gate.path("gptbot.tar"));
+    let entries = read(&directory.path().join("chains/site.jsonl"));
+    let page = read(&directory.path().join("report.html"));
+    for signal in ["Content-Usage: train-ai=n (/*)", "tdm-reservation: 1 (/*)"] {
+        assert!(entries.contains(signal) && page.contains(signal), "{page}");
+    }
+    assert!(entries.contains("tdmrep.json: "), "{entries}");
+    let empty = evidence(&gate, &[&span[..], &["--crawler", ""]].concat());
+    assert_eq!(empty.status.code(), Some(2));
+}
+
+#[test]
 fn export_takes_a_token_and_names_hosts_of_the_first_day() {
     let origin = Origin::plain();
     let mut gate = setup(&origin).start();

@@ -12,7 +12,8 @@ use super::origin_io::client_error;
 use super::origin_request::OriginRequest;
 use super::request_buffer::RequestBuffer;
 use super::response_reader::ResponseReader;
-use crate::answers::{Answer, AnswerField};
+use crate::answers::Answer;
+use crate::heads::X_ROBOTS_TAG;
 use crate::requests::{PendingRecord, ResponseEnd, Ticket};
 use crate::upstreams::{
     AttemptProgress, Attempts, OriginConnectionOptions, failure_status, logged_error,
@@ -186,7 +187,7 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
         }
         let answer = self.error_answer(status);
         self.tags.clear();
-        for tag in answer.values(AnswerField::XRobotsTag) {
+        for tag in answer.values(X_ROBOTS_TAG) {
             self.tags.extend(tag.as_bytes().iter().chain(b"\n"));
         }
         self.client.send_answer(&answer);

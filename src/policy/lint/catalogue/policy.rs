@@ -44,8 +44,9 @@ lints! {
     /// pause: { from: 2030-01-01, until: 2030-01-05 }
     /// ```
     LONG_PAUSE: Error "long-pause";
-    /// The `user_agent` of a crawler is part of visitors' user agents. crawlgate would take these
-    /// visitors for the crawler. It compares the text with a built-in list of browsers and apps.
+    /// The text in `user_agent` of a crawler also occurs in visitors' user agents. crawlgate would
+    /// take these visitors for the crawler. It compares the text with a built-in list of browsers
+    /// and apps.
     ///
     /// Fix: write a text that only this crawler has in its user agent. To block an app, write
     /// `acknowledge: [blocks_people]`.
@@ -93,8 +94,8 @@ lints! {
     ///
     /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
     /// that matches some of its URLs. It does not report `/shop/` if an Allow opens `/shop/help/`,
-    /// nor `/old` if only `/old$` is disallowed. A rule without `paths` stands for all URLs,
-    /// whatever its `path_regex` is. With `application/pdf` in `types`, it also stands for
+    /// nor `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all
+    /// URLs, even with a `path_regex`. With `application/pdf` in `types`, it also counts as one for
     /// `/*.pdf$`. For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
     /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of
     /// a very large policy.
@@ -105,8 +106,8 @@ lints! {
     /// rule decides. Search engines revisit a page within weeks, so `disallow_after` needs 14 days
     /// or more.
     NOINDEX_UNSEEN: Warning "noindex-unseen";
-    /// A staging policy is for what looks like the real site: a domain of its own, or its `www`.
-    /// All pages get noindex.
+    /// A policy with `environment: staging` has a host that looks like the real site: a domain of
+    /// its own, or its `www`. All pages get noindex.
     ///
     /// Fix: write `environment: production`, or give the test site a name such as
     /// `staging.shop.example`.
@@ -116,8 +117,8 @@ lints! {
     /// environment: staging
     /// ```
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production";
-    /// A production policy is for what looks like a test site. Search engines index `staging.`,
-    /// `dev.` and `preview-2.` like any other host, beside the real site.
+    /// A policy for production has a host that looks like a test site. Search engines index
+    /// `staging.`, `dev.` and `preview-2.` like any other host, beside the real site.
     ///
     /// Fix: write a separate policy with `environment: staging`.
     ///
@@ -125,9 +126,9 @@ lints! {
     /// hosts: [shop.example, staging.shop.example]
     /// ```
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging";
-    /// A group frees a crawler from the rules of `*`. A group that names a crawler replaces `*` for
-    /// it (RFC 9309 section 2.2.1), even if the group has only a Crawl-delay. So the crawler may
-    /// fetch what `*` disallows and its group does not mention.
+    /// A group that names a crawler replaces the group `*` for it (RFC 9309 section 2.2.1), even if
+    /// it has only a Crawl-delay. So the crawler may fetch what `*` disallows, unless its own group
+    /// disallows it, too.
     ///
     /// Fix: in a policy write `extends: "*"`. In a robots.txt repeat the rules.
     ///
@@ -248,9 +249,10 @@ lints! {
     /// origin's file, or Google loses the rule.
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out";
     // Of signals.
-    /// Two signals contradict each other: `content_signal` and `content_usage` for the whole site or
-    /// for one group, or `tdm` and one of them about training, which is mining (EU AI Act, recital
-    /// 105). Programs that read one do not read the other.
+    /// Two signals contradict each other. They are `content_signal` and `content_usage`, for the
+    /// whole site or for one group. Or they are `tdm` and one of these about training, because
+    /// training is text and data mining (EU AI Act, recital 105). Programs that read one do not
+    /// read the other.
     ///
     /// Fix: write the same in both.
     ///

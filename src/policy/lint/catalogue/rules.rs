@@ -16,9 +16,10 @@ lints! {
     /// Disallow: /
     /// ```
     ///
-    /// In `crawlers` a token alone does not match a browser: write `user_agent`. Some agents sign
-    /// their requests and send the user agent of a browser, for example ChatGPT agent. crawlgate
-    /// takes such an agent for a visitor. It obeys a rule only if it reads robots.txt itself.
+    /// Under `enforcement` it is a warning: the line blocks no visitor. In `crawlers` a token alone
+    /// does not match a browser: write `user_agent`. Some agents sign their requests and send the
+    /// user agent of a browser, for example ChatGPT agent. crawlgate takes such an agent for a
+    /// visitor. Such an agent obeys a rule only if it reads robots.txt itself.
     TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request";
     /// A User-agent line has a word for bots in general: `bot`, `robot`, `crawler`, `spider` or
     /// `scraper`. No crawler looks for it, and no request matches it.
@@ -44,9 +45,9 @@ lints! {
     /// ```
     ///
     /// Two names of six letters or more are similar if they differ in one letter. In names of fewer
-    /// than nine letters only exchanged, missing and additional letters count: `WebZIP` is not taken
-    /// for `webzio`. Not reported: tokens unlike any known one, tokens that only end like one
-    /// (`otherbot`), and tokens that add a part (`googlebot-news`).
+    /// than nine letters that may be an exchanged, missing or additional letter, but not another
+    /// one: `WebZIP` is not taken for `webzio`. Not reported: tokens unlike any known one, tokens
+    /// that only end like one (`otherbot`), and tokens that add a part (`googlebot-news`).
     UNKNOWN_TOKEN: Warning "unknown-token";
     /// A token is a former name: its operator does not document it any more, and the file names none
     /// of the operator's crawlers of today.
@@ -95,8 +96,8 @@ lints! {
     /// Allow wins (RFC 9309 section 2.2.2). Or a rule of `tdm`, or a licence with `paths`, never
     /// counts: an earlier one covers its paths, and the first match counts.
     ///
-    /// Fix: remove the one that is not meant. Of rules of `tdm`, or licences, put the one with fewer
-    /// paths first.
+    /// Fix: remove the one that is not meant. If both are rules of `tdm`, or licences, put the one
+    /// with fewer paths first.
     ///
     /// ```text
     /// User-agent: *
@@ -174,7 +175,7 @@ lints! {
     /// Disallow: /backup/
     /// ```
     PRIVATE_PATH: Note "private-path";
-    /// A rule such as `/*?` closes every URL with a query. These are also list pages, campaign
+    /// A rule such as `/*?` closes every URL with a query. Among them are list pages, campaign
     /// links, and style sheets and scripts with a version.
     ///
     /// Fix: name the parameters: `/*?sort=` and `/*&sort=`.

@@ -14,7 +14,6 @@ use crate::robots::{
     RobotsLine, differs_for_google,
 };
 use crate::yaml::{Diagnostics, Located, SourceFile, SourceSpan, saturating_u32};
-use std::collections::HashSet;
 use std::ops::Range;
 
 mod lines;
@@ -326,11 +325,7 @@ fn is_search_crawler(token: &str, registry: &Registry) -> bool {
 /// The file as a [`LintSubject`], with one group for all tokens that the same groups bind.
 fn build_subject(file: &RobotsFile, reading: &DialectRules, host: Option<&str>) -> LintSubject {
     let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
-    let mut known: HashSet<String> = HashSet::new();
-    for agent in reading.agent_lines() {
-        if !known.insert(agent.token.to_ascii_lowercase()) {
-            continue;
-        }
+    for agent in reading.first_agent_lines() {
         let (_, union) = reading.groups_for(agent.token.as_bytes());
         let name = Located {
             value: agent.token.clone(),

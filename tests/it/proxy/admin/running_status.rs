@@ -301,6 +301,20 @@ fn policy_that_names_no_cache_behind_a_proxy_is_a_problem() {
     gate.get("shop.example", "/", &crawler);
     let found = wait_for_problem(&gate, "behind_cache");
     assert_eq!(found["problems"][0]["subject"], "shop");
+    // A second site with the same problem makes no second one.
+    gate.write_policy(
+        "blog",
+        "hosts: [blog.example]\nrobots: { origin: replace }\n",
+    );
+    assert_eq!(gate.command(&["reload"]).status.code(), Some(0));
+    gate.get("blog.example", "/", &crawler);
+    eventually("one problem of two sites", || {
+        let found = status(&gate).0;
+        let problem = &found["problems"][0];
+        (problems(&found) == ["behind_cache"] && problem.get("subject").is_none()).then_some(())
+    });
+    std::fs::remove_file(gate.setup.policies().join("blog.yaml")).expect("deleted");
+    gate.command(&["reload", "--remove", "blog"]);
     gate.write_policy("shop", POLICY);
     eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
 }
@@ -588,7 +602,7 @@ fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
         (&found["problems"][0]["subject"], page(&gate)),
         (&"b".into(), before)
     );
-    assert!(message(&found, "policy_removed").contains("crawlgate reload --remove b"));
+    assert!(message(&found, "policy_removed").contains("crawlgate reload --remove"));
     gate.signal("HUP");
     assert_eq!(gate.command(&["reload"]).status.code(), Some(1));
     gate.wait_for_metric("crawlgate_problems{problem=\"policy_removed\"}", 1.0);

@@ -1014,7 +1014,11 @@ fn tester_names_the_tokens_that_a_product_goes_by() {
     let file = files.path().join("ai.txt").display().to_string();
     let said = |agent: &str| text(&crawlgate(&["tester", &file, "--agent", agent, "/x"]).stderr);
     assert!(said("ChatGPT").contains("\"ChatGPT-User\""));
-    assert!(said("Bingbott").contains("did you mean bingbot?"));
+    let misspelt = crawlgate(&["tester", &file, "--agent", "Bingbott", "/x"]);
+    assert_eq!(misspelt.status.code(), Some(2));
+    assert!(text(&misspelt.stderr).contains("did you mean bingbot?"));
+    let literal = ["tester", &file, "--agent", "Bingbott", "--literal", "/x"];
+    assert_eq!(crawlgate(&literal).status.code(), Some(0));
     // The file names a crawler with a name of its own.
     for agent in ["GPTBot", "OurOwnReader", "Gogglebot"] {
         assert_eq!(said(agent), "", "{agent}");
@@ -1252,20 +1256,17 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
                     ROBOTS_TXT.len()
                 ),
                 "/missing.txt" => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                "/busy.txt" => "HTTP/1.1 429 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
                 _ => "HTTP/1.1 503 Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
             };
             let _ = stream.write_all(answer.as_bytes());
         }
     });
-    let ask = |path: &str| {
-        crawlgate(&[
-            "tester",
-            &format!("http://{address}{path}"),
-            "--agent",
-            "GPTBot",
-            "/private",
-        ])
+    let ask_for = |path: &str, agent: &str| {
+        let file = format!("http://{address}{path}");
+        crawlgate(&["tester", &file, "--agent", agent, "/private"])
     };
+    let ask = |path: &str| ask_for(path, "GPTBot");
     let redirected = ask("");
     assert_eq!(redirected.status.code(), Some(1));
     assert!(
@@ -1285,6 +1286,10 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
         Some(1),
         "unreachable: everything is denied"
     );
+    // Google alone takes 429 for a closed site.
+    assert_eq!(ask("/busy.txt").status.code(), Some(0));
+    let google = ask_for("/busy.txt", "Googlebot");
+    assert_eq!(google.status.code(), Some(1));
 }
 
 #[test]

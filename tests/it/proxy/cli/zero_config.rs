@@ -257,7 +257,7 @@ fn start_logs_hosts_that_share_one_robots_txt() {
     let start = |hosts: &str| {
         let origins = format!("origins: [{{ {hosts}servers: http://{} }}]", nginx.address);
         let gate = Setup::before("").with_origins(&origins).start();
-        gate.log.wait_for("state=\"current\"");
+        gate.log.wait_for("serving ");
         gate.log.text()
     };
     let told = start("hosts: [a.test, b.test], ");

@@ -120,7 +120,7 @@ fn an_idle_process_stops_at_once() {
 fn a_request_that_does_not_end_is_cut_off_at_the_deadline() {
     let (origin, was_asked, _answer) = held();
     let mut gate = Setup::before(origin.address)
-        .settings("limits: { drain: 1s }")
+        .settings("limits: { drain: 1s }\nlogs: { access: access.log }")
         .start();
     let mut busy = gate.connect();
     busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
@@ -137,6 +137,12 @@ fn a_request_that_does_not_end_is_cut_off_at_the_deadline() {
     for line in lines {
         assert!(line.contains(" 1 open request"), "{line}");
     }
+    let access = std::fs::read_to_string(gate.path("access.log")).expect("the access log");
+    let line: serde_json::Value = serde_json::from_str(access.trim()).expect("one line");
+    assert_eq!(
+        (&line["target"], &line["status"], &line["error"]),
+        (&"/slow".into(), &0.into(), &"no_response".into())
+    );
 }
 
 #[test]

@@ -116,10 +116,8 @@ impl World {
         let copies = StoredCopies::from_records(&remembered.facts.origin_copies, Timestamp(now));
         let options = SiteLoadOptions {
             policies,
-            strict: false,
-            may_be_missing: false,
             origins: known_origins(&copies, &[]),
-            published_proof: false,
+            ..SiteLoadOptions::default()
         };
         let live = SiteManager::start(options, &store, &remembered, Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));

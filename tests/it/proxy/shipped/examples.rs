@@ -246,7 +246,7 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
         let agents = agents.filter(|agent| !likens(agent)).chain([BROWSER]);
         for (user_agent, target) in agents.flat_map(|agent| targets.map(|target| (agent, target))) {
             let decided = engine.decide(Request::get(HOST, target).user_agent(user_agent));
-            let expected = if decided.action.kind == "block" {
+            let expected = if decided.action.kind == crawlgate::ActionKind::Block {
                 403
             } else {
                 200

@@ -1,7 +1,6 @@
-//! What goes to the next process beside what crawlers were served: crawl rates with the proof of
-//! who is held to them, servers that get no requests, the evidence log.
+//! What goes to the next process beside what crawlers were served: the evidence log.
 
-use crate::proxy::support::{GPTBOT, Gate, HOST, Origin, Setup, eventually, sum_of};
+use crate::proxy::support::{GPTBOT, Gate, HOST, Origin, Setup, eventually};
 use serde_json::Value;
 use std::process::Command;
 
@@ -9,69 +8,6 @@ fn policy(more: &str) -> String {
     format!(
         "hosts: [{HOST}]\nrobots: {{ origin: replace, groups: [{{ agents: [GPTBot, '*'], {more} }}] }}\nenforcement: {{ mode: enforce }}\n"
     )
-}
-
-/// On a host that is new: the delay holds for a client that is known to have been served it, and
-/// for no other.
-#[test]
-fn slowed_crawler_stays_slowed_after_an_upgrade() {
-    let origin = Origin::plain();
-    let setup = Setup::before(origin.address)
-        .policy("site", &policy("crawl_delay: 1h"))
-        .with_clock();
-    let mut gate = setup.replaceable().start();
-    assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200);
-    // A copy is recorded when it was written, which may be after the next request.
-    eventually("it is slowed down", || {
-        (gate.fetch_as(GPTBOT, "/").status == 429).then_some(())
-    });
-    gate.live_through(600);
-    gate.upgrade();
-    assert!(gate.ended().success());
-    let slowed = gate.fetch_as(GPTBOT, "/");
-    assert_eq!(slowed.status, 429);
-    let left: u32 = slowed
-        .field("retry-after")
-        .expect("a time")
-        .parse()
-        .expect("seconds");
-    assert!((2_900..=3_000).contains(&left), "{left}");
-    gate.live_through(3_000);
-    assert_eq!(gate.fetch_as(GPTBOT, "/").status, 200);
-}
-
-#[test]
-fn ejected_server_stays_ejected_after_an_upgrade() {
-    let (origin, gone) = (Origin::plain(), Origin::nowhere());
-    let servers = format!(
-        "origins: {{ servers: [\"http://{gone}\", \"http://{}\"] }}",
-        origin.address
-    );
-    let mut gate = Setup::before(origin.address)
-        .with_origins(&servers)
-        .replaceable()
-        .start();
-    let ejected = |gate: &Gate| {
-        sum_of(
-            &gate.metrics(),
-            "crawlgate_upstream_servers{server=\"1\",state=\"ejected\"}",
-        )
-    };
-    eventually("it is ejected", || {
-        assert_eq!(gate.fetch("/").status, 200);
-        (ejected(&gate) == Some(1.0)).then_some(())
-    });
-    gate.upgrade();
-    assert!(gate.ended().success());
-    assert_eq!(ejected(&gate), Some(1.0));
-    for _ in 0..10 {
-        assert_eq!(gate.fetch("/").status, 200);
-    }
-    let failures = sum_of(
-        &gate.metrics(),
-        "crawlgate_upstream_failures_total{server=\"1\"}",
-    );
-    assert_eq!(failures.unwrap_or_default(), 0.0, "it is not asked");
 }
 
 fn evidence(gate: &Gate, arguments: &[&str]) -> Vec<u8> {

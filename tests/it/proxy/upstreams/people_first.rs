@@ -247,7 +247,7 @@ fn full_queue_ends_with_503_at_once() {
         let response = gate.fetch("/3");
         assert_eq!(
             (response.status, response.field("retry-after")),
-            (503, Some("1")),
+            (503, Some("60")),
             "direct_forwarding: {direct}"
         );
         let full = "crawlgate_turned_away_total{reason=\"queue_full\"}";

@@ -198,6 +198,44 @@ fn alerts_have_severity_and_instructions() {
     );
 }
 
+/// A problem without an alert of its own is one of CrawlgateProblems, and the runbook explains it.
+#[test]
+fn runbook_explains_each_problem_without_an_alert_of_its_own() {
+    let alerts = alerts();
+    let general = alerts
+        .iter()
+        .find(|alert| alert["alert"] == "CrawlgateProblems")
+        .expect("the alert");
+    let expression = general["expr"].as_str().expect("an expression");
+    let (_, others) = expression.split_once("problem!~\"").expect("the others");
+    let others: Vec<&str> = others
+        .split_once('"')
+        .expect("the end")
+        .0
+        .split('|')
+        .collect();
+    let manual = text("docs/runbook.md");
+    let (_, section) = manual
+        .split_once("### CrawlgateProblems\n")
+        .expect("a section");
+    let section = section.split("\n### ").next().expect("its end");
+    // The metrics have a series for each kind.
+    let metrics = Setup::before(Origin::plain().address).start().metrics();
+    let kinds: Vec<&str> = metrics
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("crawlgate_problems{problem=\"")?
+                .split('"')
+                .next()
+        })
+        .collect();
+    assert!(kinds.len() > 15, "{kinds:?}");
+    for kind in kinds {
+        let is_explained = section.contains(&format!("`{kind}`:"));
+        assert!(others.contains(&kind) != is_explained, "{kind}");
+    }
+}
+
 #[test]
 fn prometheus_accepts_every_expression_of_the_dashboard() {
     let directory = tempfile::tempdir().expect("a directory");
