@@ -76,6 +76,7 @@ pub struct EngineBuilder {
     name: String,
     registry: &'static Registry,
     origin: OriginRobotsAvailability,
+    files: IncludedFiles,
     at: Option<Timestamp>,
 }
 
@@ -123,6 +124,7 @@ impl Engine {
             name: "policy.yaml".to_owned(),
             registry: Registry::builtin(),
             origin: OriginRobotsAvailability::Missing,
+            files: IncludedFiles::default(),
             at: None,
         }
     }
@@ -227,6 +229,12 @@ impl EngineBuilder {
         }
     }
 
+    /// A file that the policy names, such as that of `robots.previous`. The engine reads no files.
+    pub fn file(mut self, name: &str, bytes: &[u8]) -> EngineBuilder {
+        self.files.0.insert(name.to_owned(), bytes.into());
+        self
+    }
+
     /// The time for which the policy is compiled. `retire` stands as at this time. A pause begins and
     /// ends by the time of each request; of a recurring pause the engine knows only the times around
     /// this one. Without this time, no pause and no retirement is ever in force.
@@ -246,6 +254,7 @@ impl EngineBuilder {
             name,
             registry,
             origin,
+            files,
             at,
         } = self;
         let source = SourceFile {
@@ -254,7 +263,7 @@ impl EngineBuilder {
         };
         let surroundings = PolicyDependencies {
             origin: &origin,
-            files: &IncludedFiles::default(),
+            files: &files,
         };
         let compiled_for = at.unwrap_or(Timestamp(i64::MIN));
         let site_name = name
@@ -403,6 +412,17 @@ mod tests {
             text.contains("shop.yaml:1:13") && text.contains("shop.yaml:2:1"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn file_that_the_policy_names_is_not_missing() {
+        let builder = Engine::builder().file("before.txt", b"User-agent: *\nDisallow: /\n");
+        let policy = "robots: { origin: replace, previous: before.txt }\n";
+        let is_missing = |builder: super::EngineBuilder| {
+            let warnings = builder.load(policy).expect("a policy").warnings;
+            warnings.items.iter().any(|item| item.id == "missing-file")
+        };
+        assert!(is_missing(Engine::builder()) && !is_missing(builder));
     }
 
     #[test]

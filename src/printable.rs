@@ -21,9 +21,18 @@ pub fn printable(text: &[u8]) -> String {
         .collect()
 }
 
-/// [`printable`] for the name of a file. Anybody who proposes a policy chooses its name.
-pub fn printable_path(path: &Path) -> String {
-    printable(path.as_os_str().as_encoded_bytes())
+/// [`printable`] for the name of a source: a file, whose name anybody chooses who proposes a policy,
+/// or a URL. `***` stands for the user and password of a URL.
+pub fn printable_path(path: impl AsRef<Path>) -> String {
+    let name = printable(path.as_ref().as_os_str().as_encoded_bytes());
+    let Some((scheme, rest)) = name.split_once("://") else {
+        return name;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rfind('@') {
+        Some(at) => format!("{scheme}://***{}", &rest[at..]),
+        None => name,
+    }
 }
 
 /// The beginning of a text: at most so many bytes, whole characters.
@@ -246,10 +255,16 @@ mod tests {
         let shown = "a \u{e9}\u{5d0}\u{200d}\u{202f}\u{2065}\u{206a}";
         assert_eq!(printable(shown.as_bytes()), shown);
         assert_eq!(printable(b"a\xff"), "a\u{fffd}");
-        assert_eq!(
-            printable_path(Path::new("x\n::stop.yaml")),
-            "x\u{fffd}::stop.yaml"
-        );
+        assert_eq!(printable_path("x\n::stop.yaml"), "x\u{fffd}::stop.yaml");
+        for (url, shown) in [
+            (
+                "https://a:b@c@shop.example/x@y",
+                "https://***@shop.example/x@y",
+            ),
+            ("https://shop.example/x@y", "https://shop.example/x@y"),
+        ] {
+            assert_eq!(printable_path(url), shown);
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl TopKSketch {
     pub fn add_usage(&mut self, key: &[u8], usage: KeyUsage) {
         if let Some(&place) = self.positions.get(key) {
             let known = self.usages.entry(self.keys[place].clone()).or_default();
-            known.bytes += usage.bytes;
+            known.bytes = known.bytes.saturating_add(usage.bytes);
             known.last = known.last.max(usage.last);
         }
     }

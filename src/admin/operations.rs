@@ -259,7 +259,7 @@ impl Operations {
             address: question.ip,
             names_no_client: question
                 .ip
-                .is_some_and(|address| is_trusted(address, proxies)),
+                .is_none_or(|address| is_trusted(address, proxies)),
             ..ConnectionPeer::default()
         };
         let content_type = question.content_type.as_deref();

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// More than one in so many requests without an origin is a problem.
+/// More than one in so many requests without an origin is a problem, and each for a host of a policy.
 const NO_ORIGIN_FRACTION: u64 = 20;
 
 /// A list that fails for longer is a problem: it is fetched once a day.
@@ -112,7 +112,11 @@ impl InstanceStatus {
                 Problem::about(ProblemKind::SearchTurnedAway, &queue.origin, message)
             }));
         }
-        if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests {
+        let sites = &self.policies.sites;
+        let mut unrouted = self.without_origin.hosts.iter();
+        if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests
+            || unrouted.any(|(host, _)| sites.iter().any(|site| site.hosts.contains(host)))
+        {
             problems.push(Problem::new(
                 ProblemKind::NoOrigin,
                 no_origin_message(&self.without_origin),

@@ -171,8 +171,8 @@ pub fn license_demand(status_code: u16, context: &AnswerContext<'_>, format: Bod
     let license = decision.license(&entry.site);
     let crawler = crawler_name(context.registry, entry, decision.claim);
     let message = format!(
-        "This site asks {crawler} for a licence: {}. A request with the field Authorization: License TOKEN is \
-         forwarded.",
+        "This site asks {crawler} for a licence: {}. Send the token of your licence in the field \
+         Authorization: License TOKEN.",
         license.map_or("", |license| &license.url)
     );
     let page = AnswerContent::new(to_status_code(status_code), "license_required", message);

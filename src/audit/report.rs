@@ -134,6 +134,7 @@ fn log_summary_of_tally(tally: &AuditTally, inputs: &[LogInput]) -> LogSummary {
         names: (0..inputs.len()).map(name).collect(),
         counts: tally.lines,
         hosts: tally.hosts.iter().cloned().collect(),
+        outside_span: [tally.outside_span.first, tally.outside_span.last],
         has_referrers: tally.has_referers,
         unreadable: tally.unreadable.values().sum(),
         unreadable_reasons: unreadable
@@ -228,6 +229,7 @@ fn sitemap_coverage(
         requested: tally.requested.len() as u64,
         requests: tally.inside + tally.outside,
         requests_outside: tally.outside,
+        outside: top_entries(&tally.outside_urls, limit),
         ..SitemapCoverage::default()
     };
     if coverage.requests == 0 {

@@ -3,7 +3,7 @@
 //! `www.`, and with percent-encoding in normal form. A request in a log without hosts is compared
 //! as one to the host that most URLs of the sitemaps have.
 
-use super::tally::{MAX_HOSTS, SitemapTally};
+use super::tally::{KeyBudget, MAX_HOSTS, SitemapTally, without_values};
 use crate::logs::LogRecord;
 use crate::policy::site::split_host_port;
 use crate::printable::{printable, truncate};
@@ -78,6 +78,7 @@ impl SitemapUrls {
         request: &LogRecord<'_>,
         scratch: &mut TargetScratch,
         tally: &mut SitemapTally,
+        budget: &KeyBudget,
     ) {
         let host = request.host.as_deref().map(comparable_host);
         let host = host.as_ref().unwrap_or(&self.main_host);
@@ -87,6 +88,7 @@ impl SitemapUrls {
             tally.requested.insert(key);
         } else if !is_part_of_page(&request.target) {
             tally.outside += 1;
+            budget.add(&mut tally.outside_urls, &without_values(&request.target));
         }
     }
 
@@ -122,7 +124,7 @@ pub fn comparable_host(host: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogRecord, MAX_URLS, SitemapTally, SitemapUrls, TargetScratch};
+    use super::{KeyBudget, LogRecord, MAX_URLS, SitemapTally, SitemapUrls, TargetScratch};
     use std::collections::BTreeSet;
 
     /// Of one URL of another host, the log says nothing.
@@ -141,7 +143,8 @@ mod tests {
             target: b"/1".as_slice().into(),
             ..LogRecord::default()
         };
-        urls.count(&request, &mut TargetScratch::default(), &mut tally);
+        let mut scratch = TargetScratch::default();
+        urls.count(&request, &mut scratch, &mut tally, &KeyBudget::default());
         assert_eq!((tally.inside, tally.outside), (1, 0));
         assert_eq!(urls.summary(&BTreeSet::new()).other_hosts, ["a.example"]);
     }
@@ -161,7 +164,8 @@ mod tests {
                 target: target.as_bytes().into(),
                 ..LogRecord::default()
             };
-            urls.count(&request, &mut TargetScratch::default(), &mut tally);
+            let mut scratch = TargetScratch::default();
+            urls.count(&request, &mut scratch, &mut tally, &KeyBudget::default());
         }
         assert_eq!((tally.inside, tally.outside), (2, 2));
         let missed: BTreeSet<&str> = urls.never_requested(&tally).collect();

@@ -32,8 +32,12 @@ const MAX_DAYS: usize = 4_000;
 /// The keys that each list may always have.
 const MIN_LIST_KEYS: usize = 512;
 
-/// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`], of about 150 bytes each.
+/// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`]. A key takes about 200
+/// bytes and its length.
 const MAX_KEYS: usize = 2_000_000;
+
+/// Longer keys are cut.
+const MAX_KEY_BYTES: usize = 2_000;
 
 /// The parameters of one query that are counted.
 const MAX_PARAMETERS: usize = 8;
@@ -64,6 +68,7 @@ impl KeyBudget {
     pub fn add(&self, list: &mut TopKSketch, key: &[u8]) {
         let before = list.len();
         let is_small = before < MIN_LIST_KEYS;
+        let key = &key[..key.len().min(MAX_KEY_BYTES)];
         list.add(key, is_small || self.0.load(Ordering::Relaxed) < MAX_KEYS);
         if !is_small && list.len() > before {
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -234,6 +239,8 @@ pub struct SitemapTally {
     pub inside: u64,
     /// Requests for other URLs.
     pub outside: u64,
+    /// The other URLs, without the values of parameters.
+    pub outside_urls: TopKSketch,
     /// The keys of the listed URLs that it requested.
     pub requested: AHashSet<u64>,
 }
@@ -310,6 +317,8 @@ pub struct AuditTally {
     pub has_referers: bool,
     /// The times of all requests for a judged host.
     pub span: TimeRange,
+    /// The times of the requests outside of the period.
+    pub outside_span: TimeRange,
     /// By days since 1970.
     pub days: BTreeMap<i64, ByIdentity<ProvisionalCounts>>,
     /// By the crawler's label.
@@ -317,6 +326,18 @@ pub struct AuditTally {
     pub urls: TopKSketch,
     /// Unknown bots by what they call themselves.
     pub unknown_bots: TopKSketch,
+}
+
+/// The path of a target, with the names of all parameters: `/shoes?color&size`.
+pub fn without_values(target: &[u8]) -> Vec<u8> {
+    let path = printable_path(target);
+    let query = memchr::memchr(b'?', target).map_or(&b""[..], |query| &target[query + 1..]);
+    let names: BTreeSet<&[u8]> = parameter_names(query).collect();
+    if names.is_empty() {
+        return path.into_owned();
+    }
+    let names: Vec<&[u8]> = names.into_iter().collect();
+    [&*path, &names.join(&b'&')].join(&b'?')
 }
 
 impl RequestTally {
@@ -366,10 +387,8 @@ impl RequestTally {
             for name in &names {
                 budget.add(&mut self.parameters, name);
             }
-            let names: Vec<&[u8]> = names.into_iter().collect();
             if !names.is_empty() {
-                let combination = [&*path, &names.join(&b'&')].join(&b'?');
-                budget.add(&mut self.combinations, &combination);
+                budget.add(&mut self.combinations, &without_values(target));
             }
         }
         let of_status = self.statuses.entry(status).or_default();
@@ -408,6 +427,7 @@ impl RequestTally {
         self.addresses.merge(&other.addresses);
         self.sitemap.inside += other.sitemap.inside;
         self.sitemap.outside += other.sitemap.outside;
+        self.sitemap.outside_urls.merge(&other.sitemap.outside_urls);
         self.sitemap.requested.extend(other.sitemap.requested);
         for (rule, hits) in other.rules {
             *self.rules.entry(rule).or_default() += hits;
@@ -477,6 +497,7 @@ impl AuditTally {
         other.hosts.into_iter().for_each(|host| self.add_host(host));
         self.has_referers |= other.has_referers;
         self.span.add(other.span);
+        self.outside_span.add(other.outside_span);
         for (day, counts) in other.days {
             let known = self.days.entry(day).or_default();
             known.merge(counts, ProvisionalCounts::merge);

@@ -174,6 +174,8 @@ impl<'a> AuditWorker<'a> {
         let period = self.options.period.as_ref();
         if period.is_some_and(|period| !period.contains(&record.time)) {
             self.tally.lines.outside_period += 1;
+            let time = TimeRange::from_instant(record.time);
+            self.tally.outside_span.add(time);
             return;
         }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
@@ -335,7 +337,8 @@ impl<'a> AuditWorker<'a> {
             let status = if is_page { record.status } else { 0 };
             row.add_url(status, record, self.budget);
             if is_page && let Some(urls) = urls {
-                urls.count(record, &mut self.scratch.target, &mut row.sitemap);
+                let scratch = &mut self.scratch.target;
+                urls.count(record, scratch, &mut row.sitemap, self.budget);
             }
         }
         if identity == ClientIdentity::SuspectedImpostor

@@ -5,7 +5,7 @@
 
 use super::check::sitemaps::read_sitemap;
 use super::origin_copy::OriginFlags;
-use super::report::{PeriodFlags, ReportFlags};
+use super::report::{PeriodFlags, ReportFlags, unknown_crawler};
 use super::{Failure, Result, default_paths, file_failure, now, policies, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
@@ -233,14 +233,6 @@ pub fn find_logs(paths: &[PathBuf]) -> Result<Vec<LogInput>> {
     for path in paths {
         inputs.extend(audit::logs_at(path).map_err(file_failure("read", path))?);
     }
-    if inputs
-        .iter()
-        .filter(|input| **input == LogInput::Stdin)
-        .count()
-        > 1
-    {
-        fail!(Usage, "- is given twice; standard input can be read once");
-    }
     inputs.sort();
     inputs.dedup();
     Ok(inputs)
@@ -262,10 +254,7 @@ pub fn crawler_label<'a>(
     if is_known {
         return Ok(Some(name.to_owned()));
     }
-    fail!(
-        Usage,
-        "--crawler {name}: no crawler has this id or token; \"crawlgate crawlers\" lists them"
-    )
+    Err(unknown_crawler(name, registry))
 }
 
 /// The default of --max-unreadable: rotation cuts a line here and there.
@@ -303,8 +292,9 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
              with $http_user_agent in --log-format; if not, omit the log"
         );
     }
-    if arguments.site.is_some() && log.counts.other_hosts > 0 {
-        check_judged(report, log)?;
+    let has_only_other_hosts = log.counts.other_hosts > 0 && log.hosts.is_empty();
+    if arguments.site.is_some() && has_only_other_hosts && log.counts.outside_period == 0 {
+        check_judged(report)?;
     }
     let Some(fail_on) = arguments.fail_on else {
         return Ok(());
@@ -316,7 +306,7 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
         log.unreadable + log.counts.no_user_agent + log.counts.no_host,
         arguments.max_unreadable.unwrap_or(0.0),
     )?;
-    check_judged(report, log)
+    check_judged(report)
 }
 
 /// Fails if more than a share (`max`, from 0 to 1) of all lines but messages of servers are `lost`.
@@ -336,18 +326,14 @@ fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
 }
 
 /// Fails if no request was judged.
-fn check_judged(report: &Report, log: &LogSummary) -> Result {
+fn check_judged(report: &Report) -> Result {
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    let left_out = log.counts.other_hosts + log.counts.outside_period;
     if judged == 0 {
         fail!(
             Runtime,
-            "no request was judged: of {}, {} are for other hosts or outside --since and --until, and {} are messages of \
-             servers. Is this the access log, and are its hosts those of --site or of the policies?",
-            plural(thousands(log.counts.lines), "line"),
-            plural(thousands(left_out), "request"),
-            plural(thousands(log.counts.server_messages), "line"),
+            "no request was judged: all lines are for other hosts or crawlers, outside --since and --until, or messages of \
+             servers. Is this the access log, and are its hosts those of --site or of the policies?"
         );
     }
     Ok(())

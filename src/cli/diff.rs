@@ -5,7 +5,7 @@ use super::origin_copy::{OriginCopies, OriginFlags};
 use super::report::PeriodFlags;
 use super::url_list::for_each_url;
 use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
-use crate::audit::{AuditOptions, AuditRules, DatedRobotsTxt, client_identity, for_each_line};
+use crate::audit::{AuditOptions, AuditRules, client_identity, for_each_line};
 use crate::crawlers::{Claim, Registry};
 use crate::diff::{
     AccessEffect, ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text,
@@ -127,10 +127,7 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
     let name = printable_path(path);
     let snapshot = if super::check::is_robots_txt(path) {
         policies::check_no_link_out(path)?;
-        let file = DatedRobotsTxt {
-            name: name.clone(),
-            ..tester::read_rules(&path.to_string_lossy(), "compare")?
-        };
+        let file = tester::read_rules(&path.to_string_lossy(), "compare")?;
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
         Snapshot::new(rules.site_entries().cloned().collect(), 0)
     } else if policy_directory::list_policies(path).is_ok_and(|files| files.is_empty()) {

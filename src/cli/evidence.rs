@@ -4,6 +4,7 @@
 //! log. The proxy may keep running during all of this.
 
 use super::control::{ConfigFlag, StateFlag};
+use super::report::unknown_crawler;
 use super::{
     Failure, Result, file_failure, findings_failure_unless, print_result, print_text,
     write_new_file,
@@ -145,7 +146,8 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// Writes a case of one crawler, or of each crawler of the site, from the logs on this machine and the
-/// joined cases. Timestamps are fetched now; a missing one gives only a message.
+/// joined cases. A failed case does not stop the others; the last failure is returned. Timestamps are
+/// fetched now; a missing one gives only a message.
 fn run_export(arguments: &ExportArguments) -> Result {
     let now = SystemTime::now();
     let mut span = CaseScope {
@@ -200,15 +202,21 @@ fn run_export(arguments: &ExportArguments) -> Result {
     if let Some(name) = &arguments.crawler {
         let registry = Registry::builtin();
         let known = registry.find(name).map(|index| &registry.get(index).id);
+        if known.is_none() && joined.is_empty() && !crawlers.contains(name) {
+            return Err(unknown_crawler(name, registry));
+        }
         span.crawler = known.unwrap_or(name).clone();
         return write_case(&mut logs, joined, &span, now, &arguments.output);
     }
+    let mut outcome = Ok(());
     for crawler in crawlers {
         let output = arguments.output.join(format!("{crawler}.tar"));
         span.crawler = crawler;
-        write_case(&mut logs, Vec::new(), &span, now, &output)?;
+        if let Err(failure) = write_case(&mut logs, Vec::new(), &span, now, &output) {
+            outcome = Err(Failure::Printed(failure.print()));
+        }
     }
-    Ok(())
+    outcome
 }
 
 /// Writes a case into a new file. Fails if the case does not hold by its own check; the file is

@@ -37,10 +37,8 @@ pub struct Arguments {
 /// Writes the configuration of one site, and prints the names of the files, and on standard error
 /// the parts of the policy that the server cannot do.
 pub fn run(arguments: &Arguments) -> Result {
-    let loaded = policies::load_policies(
-        std::slice::from_ref(&arguments.policies),
-        &arguments.origin.read()?,
-    )?;
+    let origins = arguments.origin.read()?;
+    let loaded = policies::load_policies(std::slice::from_ref(&arguments.policies), &origins)?;
     policies::print_errors(&loaded);
     let mut sites = policies::valid_sites(&loaded);
     let site = match &arguments.site {
@@ -63,6 +61,7 @@ pub fn run(arguments: &Arguments) -> Result {
             arguments.policies.display()
         );
     };
+    origins.print_assumptions([site]);
     // The server starts in another directory, so it needs absolute paths.
     let directory = fs::create_dir_all(&arguments.output)
         .and_then(|()| arguments.output.canonicalize())

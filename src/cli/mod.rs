@@ -51,6 +51,7 @@ mod traps;
 mod upgrade;
 mod url_list;
 
+use crate::files::parent_directory;
 use crate::printable::{OutputStyle, SanitizingWriter, printable_path};
 use crate::yaml::{Diagnostic, SourceFile, strip_http_scheme};
 use clap::{Parser, Subcommand};
@@ -136,8 +137,28 @@ enum Failure {
     Usage(String),
     /// A file, the network or the running crawlgate could not be reached.
     Runtime(String),
+    /// The message was printed already; the exit code remains.
+    Printed(u8),
     /// The reader of our output has closed it (`crawlgate crawlers | head`).
     ClosedPipe,
+}
+
+impl Failure {
+    /// Prints the message, if there is one. Returns the exit code.
+    fn print(self) -> u8 {
+        let (code, message) = match self {
+            Failure::ClosedPipe => (0, None),
+            Failure::Findings => (1, None),
+            Failure::FindingsMessage(message) => (1, Some(message)),
+            Failure::Usage(message) => (2, Some(message)),
+            Failure::Runtime(message) => (3, Some(message)),
+            Failure::Printed(code) => (code, None),
+        };
+        if let Some(message) = message {
+            print_message!("crawlgate: {message}");
+        }
+        code
+    }
 }
 
 impl<E: Error + 'static> From<E> for Failure {
@@ -168,8 +189,15 @@ fn file_failure(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure
     }
 }
 
-/// Writes a file that must not exist yet, and syncs it to the disk.
+/// Creates the directory of a file to write.
+fn create_parent(path: &Path) -> Result {
+    let directory = parent_directory(path);
+    std::fs::create_dir_all(directory).map_err(file_failure("create", directory))
+}
+
+/// Writes a file that must not exist yet, and syncs it to the disk. Creates its directory.
 fn write_new_file(path: &Path, bytes: &[u8]) -> Result {
+    create_parent(path)?;
     let created = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -193,21 +221,11 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let (code, message) = match arguments
+    let done = arguments
         .command
         .run()
-        .and_then(|()| io::stdout().flush().map_err(Failure::from))
-    {
-        Ok(()) | Err(Failure::ClosedPipe) => (0, None),
-        Err(Failure::Findings) => (1, None),
-        Err(Failure::FindingsMessage(message)) => (1, Some(message)),
-        Err(Failure::Usage(message)) => (2, Some(message)),
-        Err(Failure::Runtime(message)) => (3, Some(message)),
-    };
-    if let Some(message) = message {
-        print_message!("crawlgate: {message}");
-    }
-    ExitCode::from(code)
+        .and_then(|()| io::stdout().flush().map_err(Failure::from));
+    ExitCode::from(done.err().map_or(0, Failure::print))
 }
 
 /// Prints a message on standard error.

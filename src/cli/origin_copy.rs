@@ -128,9 +128,12 @@ impl OriginCopies {
                     "there is no copy, so its rules are missing here; robots.txt answers 503 until {until}"
                 )
             }
-            (None, None) if self.is_given => "there is no copy, so its rules are missing here".into(),
+            (None, None) if self.is_given => {
+                "there is no copy, so its rules are missing here".into()
+            }
             (None, None) => {
-                "not known before the first start, so its rules are missing here (or give --origin-robots FILE)".into()
+                "not known, so its rules are missing here; add --state DIR or --origin-robots FILE"
+                    .into()
             }
         };
         Some(match self.held_back_reason(site) {
@@ -157,7 +160,7 @@ impl OriginCopies {
             }
             if let Some(assumption) = self.assumption(site) {
                 print_message!(
-                    "note: {}: robots.txt of the origin: {assumption}",
+                    "warning: {}: robots.txt of the origin: {assumption}",
                     site.name
                 );
             }

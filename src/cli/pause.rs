@@ -13,11 +13,14 @@ use std::time::Duration;
 Example:
   crawlgate pause --for 45m --site shop
 
-Exit codes: 0 paused, 1 there is no such site or the pause is too long, 2 wrong usage, 3 failed.")]
+Exit codes: 0 paused, 1 the site is missing or unknown, or the pause is too long, 2 wrong usage, 3 failed.")]
 pub struct Arguments {
-    /// The site [default: all sites]
+    /// The site; needed if there are several, unless --all is given
     #[arg(long)]
     site: Option<String>,
+    /// Pause all sites
+    #[arg(long, conflicts_with = "site")]
+    all: bool,
     /// How long, like 45m or 2h [default: 12h]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_pause_duration, allow_hyphen_values = true)]
     length: Option<Duration>,
@@ -52,6 +55,7 @@ fn parse_pause_duration(written: &str) -> Result<Duration, &'static str> {
 pub fn run(arguments: &Arguments) -> Result {
     let request = ControlRequest::Pause(PauseRequest {
         site: arguments.site.clone(),
+        all: arguments.all,
         audience: if arguments.everyone {
             PauseAudience::Everyone
         } else {

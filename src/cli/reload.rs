@@ -9,6 +9,9 @@ use askama::Template;
 /// Reload the policies of the running crawlgate
 #[derive(clap::Args)]
 #[command(after_help = "\
+This does not fetch the origin's robots.txt: crawlgate asks for it every ten minutes, after a change
+of the policy, and when it starts.
+
 Exit codes: 0 all policies are in force, 1 some are not, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {
     /// End the policy of a site whose file is gone; else its last good policy stays in force
@@ -19,7 +22,7 @@ pub struct Arguments {
 }
 
 /// Makes the running crawlgate reload its policies, and end the sites of `--remove`. Prints the
-/// result for each site with a changed file. Fails unless every file is in force as it is.
+/// result for each site with a changed file or with findings. Fails unless every file is in force as it is.
 pub fn run(arguments: &Arguments) -> Result {
     let ControlResponse::Reloaded(report) =
         arguments.output.control.send(&ControlRequest::Reload {
@@ -81,6 +84,14 @@ mod tests {
             "{shown}"
         );
         assert!(shown.ends_with("\n2 sites unchanged\n"), "{shown}");
+        report.sites[3].findings = vec![Finding::new("a-warning", "look here")];
+        report.sites[3].since = Some(Timestamp(0));
+        let shown = text(&report);
+        assert!(
+            shown.contains("\nshop: unchanged\n  look here\n"),
+            "{shown}"
+        );
+        assert!(!shown.contains("in force since"), "{shown}");
         report.waiting = Some(Finding::new("waits-for-state", "later"));
         let shown = text(&report);
         assert!(shown.contains("\nshop: waits\nshop: rejected"), "{shown}");

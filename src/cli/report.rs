@@ -4,10 +4,11 @@
 
 use super::origin_copy::OriginCopies;
 use super::policies::{load_policies, snapshot_without_pauses};
-use super::{Result, control, file_failure, now, print_result};
+use super::{Failure, Result, control, create_parent, file_failure, now, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::dashboard::apply_policies;
 use crate::crawlers::Registry;
+use crate::policy::lint::nearest_token;
 use crate::report::{
     PeriodBound, Report, ReportPeriod, render_csv, render_html, render_markdown, render_table,
     render_text,
@@ -52,7 +53,7 @@ pub struct Arguments {
 #[derive(clap::Args)]
 pub struct PeriodFlags {
     /// The beginning: 7d for the last seven days, a date, or a time in UTC like
-    /// 2026-11-01T10:00:00Z [default: all of a log, or up to 30 days of the history]
+    /// 2026-11-01T10:00:00Z [default: the whole log; the command report: at most the last 30 days]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<PeriodBound>,
     /// The end, in the same form, not included [default: the end of the log, or now]
@@ -104,6 +105,7 @@ impl ReportFlags {
         report.title = self.title.clone().unwrap_or_default();
         let report = &*report;
         if let Some(path) = &self.html {
+            create_parent(path)?;
             std::fs::write(path, render_html(report)?).map_err(file_failure("write", path))?;
         }
         if self.csv {
@@ -160,8 +162,23 @@ pub fn run(arguments: &Arguments) -> Result {
         Some(_) => return control::unexpected_response(),
         None => report_from_state(arguments, site, crawler)?,
     };
+    if report.crawlers.is_empty()
+        && !["", "other", "tool"].contains(&crawler)
+        && registry.find(crawler).is_none()
+    {
+        return Err(unknown_crawler(crawler, registry));
+    }
     report.config_option = arguments.control.config.to_shell_option();
     arguments.output.print(&mut report)
+}
+
+/// The failure about a name that neither the registry nor a recorded request has.
+pub fn unknown_crawler(name: &str, registry: &Registry) -> Failure {
+    let near = nearest_token(name, registry);
+    let near = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+    Failure::Usage(format!(
+        "--crawler {name}: no known crawler and no request has this id or token.{near} \"crawlgate crawlers\" lists them"
+    ))
 }
 
 /// Makes the report from a state directory.

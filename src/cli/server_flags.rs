@@ -156,8 +156,12 @@ fn decode_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)>
 pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
     let (mut file, settings) = decode_settings_file(path)?;
     for logs in settings.iter().map(|settings| &settings.logs) {
-        for log in [&logs.access, &logs.events.destination] {
-            file.diagnostics.items.extend(check_log_directory(log));
+        for (name, log) in [
+            ("access", &logs.access),
+            ("events", &logs.events.destination),
+        ] {
+            let finding = check_log_directory(name, log);
+            file.diagnostics.items.extend(finding);
         }
     }
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
@@ -177,14 +181,14 @@ pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>
 }
 
 /// The warning about a log whose directory does not exist.
-fn check_log_directory(log: &LogDestination) -> Option<Diagnostic> {
+fn check_log_directory(name: &str, log: &LogDestination) -> Option<Diagnostic> {
     let LogDestination::File(path) = log else {
         return None;
     };
     let path = absolute_path(path);
     let directory = path.parent().filter(|directory| !directory.is_dir())?;
     let message = format!(
-        "the directory of a log, {}, does not exist here",
+        "the directory of \"{name}\" in \"logs\", {}, does not exist here",
         printable_path(directory)
     );
     let begin = SourceSpan {

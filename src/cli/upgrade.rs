@@ -13,7 +13,8 @@ use crate::admin::{UpgradeReport, UpgradeRequest};
 Exit codes: 0 replaced, 1 the old process continues, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
-    /// End the process that an earlier upgrade replaced, even if it still answers requests
+    /// If the process before the last upgrade still answers requests, cut them off and upgrade at
+    /// once. The present process still answers its own
     #[arg(long)]
     now: bool,
     /// Upgrade even if no service manager will follow the new process

@@ -25,14 +25,20 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
     for_each_line(&input, |line| {
         number += 1;
         let line = String::from_utf8_lossy(line);
+        let line = line.trim_start_matches('\u{feff}');
         let line = line.split('#').next().unwrap_or_default().trim();
-        if line.starts_with('/') || line.contains("://") {
+        if line.starts_with('/') || line.contains("://") && !line.starts_with('"') {
             on_url(line);
         } else if !line.is_empty() && wrong.is_none() {
             wrong = Some((number, line.to_owned()));
         }
     })?;
     match wrong {
+        Some((1, line)) if line.contains([',', '"']) => fail!(
+            Runtime,
+            "{} is a CSV: give a file with one column, the URLs",
+            printable_path(path)
+        ),
         Some((number, line)) => fail!(
             Runtime,
             "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",
@@ -53,7 +59,8 @@ fn for_each_sitemap_url(written: &str, mut on_url: impl FnMut(&str)) -> Result {
     match files.iter().flat_map(SitemapFindings::problems).next() {
         Some(problem) => fail!(
             Runtime,
-            "--urls: {problem}. If {written} is an index, put its sitemaps beside it, or name one of them in its place"
+            "--urls: {problem}. If {} is an index, put its sitemaps beside it, or name one of them in its place",
+            printable_path(written)
         ),
         None => Ok(()),
     }

@@ -20,7 +20,9 @@ pub use crawler::{Crawler, CrawlerIndex, Purpose, RobotsObedience};
 pub use registry::Registry;
 
 pub(crate) use identify::SiteMarkers;
-pub(crate) use network::{decode_networks, is_public_address, parse_address, parse_network};
+pub(crate) use network::{
+    decode_networks, is_internal_host, is_public_address, parse_address, parse_network,
+};
 pub(crate) use network_list::{MAX_LIST_BYTES, NetworkListError, parse_network_list};
 pub(crate) use unlisted::{is_generic_bot_name, product_name, self_given_name};
 pub(crate) use visitors::is_visitor_word;

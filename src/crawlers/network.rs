@@ -65,6 +65,29 @@ pub fn is_public_address(address: IpAddr) -> bool {
     }
 }
 
+/// Domains of internal names (RFC 6761, RFC 6762, RFC 8375; ICANN reserved `internal`).
+const INTERNAL_DOMAINS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
+
+/// Whether a host is not reachable from the Internet: a private address, a single label and so
+/// on.
+pub fn is_internal_host(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    match name.parse::<IpAddr>() {
+        Ok(address) => !is_public_address(address),
+        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and decode escapes (WHATWG URL).
+        Err(_) if name.contains('%') || ends_in_number(&name) => true,
+        Err(_) => {
+            !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
+        }
+    }
+}
+
+/// Whether the last label of a name has only digits (or is empty), or begins with `0x`.
+fn ends_in_number(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{is_public_address, parse_network};

@@ -20,6 +20,7 @@ use crate::numbers::thousands;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
+use crate::printable::truncate;
 use crate::time::Timestamp;
 use crate::verdict::{
     Action, Decision, DecisionScratch, RecentBehaviour, RequestToJudge, Verdict, action_report,
@@ -35,6 +36,10 @@ use std::sync::Arc;
 const NO_POLICY: &str = "robots: { origin: replace }\n";
 /// Further paths of a site are not counted. They take up to 80 MB.
 const MAX_PATHS: usize = 5_000_000;
+/// The URLs that are listed for one change.
+const MAX_URLS: usize = 10_000;
+/// Longer URLs in that list are cut.
+const MAX_URL_BYTES: usize = 2_000;
 
 /// A running comparison of two sets of rules, the old one first.
 pub struct Comparison<'a> {
@@ -347,9 +352,8 @@ impl SiteComparison {
                 self.add_header_changes(changes, target, true);
             }
             if let Some(treatments) = self.changed_treatments(&decisions) {
-                let (crawlers, found) = self.access.entry(treatments).or_default();
-                crawlers.extend(self.classes[place].crawlers.iter().cloned());
-                found.add(self.compared, target, true);
+                let crawlers = self.classes[place].crawlers.clone();
+                self.add_access_change(treatments, crawlers, target);
             }
         }
     }
@@ -422,9 +426,7 @@ impl SiteComparison {
             .map(|(old, new)| AccessEffect::from_treatments(old, new));
         self.count_request(&label, path, effect);
         if let Some(treatments) = treatments {
-            let (crawlers, found) = self.access.entry(treatments).or_default();
-            crawlers.insert(label);
-            found.add(self.compared, &url, true);
+            self.add_access_change(treatments, vec![label], &url);
         }
         true
     }
@@ -472,6 +474,22 @@ impl SiteComparison {
         let differ =
             (old.verdict, &old.action, &old.would) != (new.verdict, &new.action, &new.would);
         differ.then_some((old, new))
+    }
+
+    /// Counts a change of access of these crawlers, and lists its URL.
+    fn add_access_change(
+        &mut self,
+        treatments: (CrawlerTreatment, CrawlerTreatment),
+        affected: Vec<String>,
+        url: &str,
+    ) {
+        let (crawlers, found) = self.access.entry(treatments).or_default();
+        crawlers.extend(affected);
+        found.add(self.compared, url, true);
+        if found.urls.len() < MAX_URLS {
+            let url = truncate(url, MAX_URL_BYTES);
+            found.urls.insert(url.to_owned());
+        }
     }
 
     /// Counts these changes of header lines. `is_crawler` is whether a crawler sent the request.

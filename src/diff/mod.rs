@@ -20,9 +20,6 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The URLs that are listed for one change.
-const MAX_URLS: usize = 10_000;
-
 /// The old or the new rules.
 pub struct ComparedRules {
     /// The file or directory, for messages.
@@ -158,7 +155,8 @@ pub struct AccessChange {
 pub struct Occurrences {
     /// The shortest URL.
     pub url: String,
-    /// The first 10,000 of them that differ.
+    /// The first 10,000 URLs for which access changes.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub urls: BTreeSet<String>,
     /// URLs, or requests of crawlers.
     pub count: u64,
@@ -186,9 +184,6 @@ impl Occurrences {
         };
         *counted += u64::from(self.last != number);
         self.last = number;
-        if self.urls.len() < MAX_URLS {
-            self.urls.insert(url.to_owned());
-        }
         if self.url.is_empty() || (url.len(), url) < (self.url.len(), self.url.as_str()) {
             self.url = url.to_owned();
         }

@@ -11,6 +11,8 @@ use crate::printable::join;
 use crate::robots::{ExtensionLine, format_seconds};
 use crate::yaml::located_values;
 use askama::Template;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// All settings that differ, first for crawlers, then for the site. Crawlers with the same change
@@ -99,6 +101,17 @@ impl CrawlerSettingsText<'_> {
 struct SiteSettingsText<'a> {
     site: &'a Site,
     origin_tags: &'a str,
+}
+
+impl SiteSettingsText<'_> {
+    /// The sitemaps. Those of a robots.txt without a policy may be ones that crawlers cannot reach.
+    fn sitemaps(&self) -> BTreeSet<String> {
+        let origin = self.site.origin.iter();
+        let origin = origin.filter(|_| self.site.policy.hosts.is_empty());
+        let of_origin = origin.flat_map(|origin| origin.file.sitemaps().map(Cow::into_owned));
+        let own = self.site.document.sitemaps.iter().cloned();
+        own.chain(of_origin).collect()
+    }
 }
 
 fn join_lines(lines: &[ExtensionLine]) -> String {

@@ -231,6 +231,22 @@ impl RequestFinding {
         !self.is_disallowed() && answers.contains(&"license".into())
     }
 
+    /// Whether the request is recorded only because it had a licence token.
+    pub fn only_has_token(&self) -> bool {
+        self.field_text_or_empty(RecordField::Kind) == "allowed" && !self.lacks_license()
+    }
+
+    /// The kind of the request, for people.
+    pub fn kind_words(&self) -> Cow<'_, str> {
+        if self.lacks_license() {
+            return "not disallowed by robots.txt; without a licence".into();
+        }
+        if self.only_has_token() {
+            return "not disallowed by robots.txt; with a licence token".into();
+        }
+        self.field_text_or_empty(RecordField::Kind)
+    }
+
     /// The text of a field; empty if it was not recorded.
     pub fn field_text_or_empty(&self, field: RecordField) -> Cow<'_, str> {
         self.request.text(field)

@@ -59,6 +59,10 @@ fn signal_texts(signals: &CompiledSignals) -> Vec<String> {
     let mut texts = Vec::new();
     for SignalField { name, values } in signals.fields_by_path() {
         for (path, value) in values {
+            // An empty value stands for paths without the field.
+            if value.is_empty() {
+                continue;
+            }
             let path = path.map_or("/*", |path| path.as_str());
             texts.push(format!("{name}: {value} ({path})"));
         }

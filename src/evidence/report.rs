@@ -1,5 +1,5 @@
 //! [`render_case_page`] makes the report of a case (an excerpt of the evidence log, as one file):
-//! one HTML page for people who are not engineers. It begins with the result in three paragraphs
+//! one HTML page for people who are not engineers. It begins with the result in a few paragraphs
 //! (`summary`). Requests by impostors, and by clients that are not proven to be the crawler, are
 //! listed under headings of their own. The template is `templates/case.html`.
 
@@ -70,15 +70,13 @@ fn rule_text(request: &RequestFinding) -> String {
     join(parts.into_iter().flatten().chain(in_case), ", ")
 }
 
-/// The kind of the request, whether it lacked a licence, and whether it counts by a declared
-/// robots.txt.
+/// The kind of the request, and whether it counts by a declared robots.txt.
 fn kind_text(request: &RequestFinding) -> String {
-    let kind = request.field_text_or_empty(RecordField::Kind);
-    if request.lacks_license() {
-        return format!("{kind}, without a licence");
-    }
+    let kind = request.kind_words();
     match request.field_text_or_empty(RecordField::History).as_ref() {
-        "declared" => format!("{kind}; the site declared its earlier robots.txt"),
+        "declared" if request.is_disallowed() => {
+            format!("{kind}; the site declared its earlier robots.txt")
+        }
         _ => kind.into_owned(),
     }
 }

@@ -60,7 +60,7 @@ const ALWAYS_UNKNOWN: [&str; 8] = [
     "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
-    "which requests had a valid licence token: crawlgate does not check tokens. A request with any token counts as licensed. It has no entry, unless it breaks another rule",
+    "whether a licence token is valid: crawlgate does not check tokens. A request with any token, also a forged one, counts as licensed",
     "which licences, reservations (TDM) and content signals the site's own web server sent: the case has those of crawlgate's policy",
 ];
 

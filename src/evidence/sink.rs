@@ -1,6 +1,6 @@
 //! [`EvidenceRecorder::sink`] returns a sink (a receiver of finished requests) that makes entries
-//! for the evidence log. It makes an entry when a crawler was served a robots.txt, and when a
-//! request broke the rules. If the identity of the client was proven or refuted, the entry names
+//! for the evidence log. It makes an entry when a crawler was served a robots.txt, when a request
+//! broke the rules, and when a request had a licence token. If the identity of the client was proven or refuted, the entry names
 //! the proof.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
@@ -242,16 +242,20 @@ impl Sink for EvidenceSink {
     }
 
     /// Records copies of robots.txt that crawlers got, and requests that were or would be blocked,
-    /// slowed down or asked for a licence.
+    /// slowed down or asked for a licence, or have a licence token.
     fn record(&self, record: &RequestRecord) {
         let Some(judged) = record.judged() else {
             return;
         };
         let decision = &judged.decision;
+        let has_unchecked_token = record.request.has_license_token
+            && decision.recorded
+            && decision.claim != Claim::Visitor
+            && decision.license(&judged.entry().site).is_some();
         let is_evidence = if decision.robots_txt {
             record.response.is_copy && decision.claim != Claim::Visitor
         } else {
-            decision.is_logged_event()
+            decision.is_logged_event() || has_unchecked_token
         };
         if !is_evidence {
             return;

@@ -1,4 +1,4 @@
-//! [`case_summary`] writes the first three paragraphs of the report on a case (an excerpt of the
+//! [`case_summary`] writes the first paragraphs of the report on a case (an excerpt of the
 //! evidence log, as one file). They say what the crawler did and when, how certain it is that the
 //! client was that crawler, and which facts the reader must take on trust from the site.
 
@@ -115,8 +115,8 @@ pub fn hosts_text(case: &CaseFindings) -> String {
     }
 }
 
-/// What the case shows: what happened, whose requests these were, and what rests on the word of the
-/// site.
+/// What the case shows: what happened (a line for each identity of clients), whose requests these
+/// were, and what rests on the word of the site.
 pub fn case_summary(case: &CaseFindings) -> [String; 3] {
     [
         what_happened(case),
@@ -147,7 +147,7 @@ fn what_happened(case: &CaseFindings) -> String {
             sentences.push(requests_sentences(&requests, &subject, &hosts));
         }
     }
-    join(sentences, " ")
+    join(sentences, "\n")
 }
 
 /// What clients of one identity (`subject`) sent, a sentence for each fact.
@@ -164,7 +164,7 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
     let mut others: BTreeMap<&str, usize> = BTreeMap::new();
     for one in requests {
         if !one.is_disallowed() && !one.lacks_license() {
-            *others.entry(policy_reason(one)).or_default() += 1;
+            *others.entry(policy_words(one)).or_default() += 1;
         }
     }
     let disallows = format!(
@@ -176,10 +176,11 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
         names_text(&unlicensed, "licences", |one| one.license.clone())
     );
     let mut facts = vec![(disallowed.len(), disallows), (unlicensed.len(), lacks)];
-    facts.extend(others.into_iter().map(|(reason, count)| {
-        let what = format!("that the site's policy does not allow{reason}");
-        (count, what)
-    }));
+    facts.extend(
+        others
+            .into_iter()
+            .map(|(what, count)| (count, what.to_owned())),
+    );
     let mut sentences = Vec::new();
     for (count, what) in facts {
         if count > 0 {
@@ -191,29 +192,37 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
             sentences.push(format!("{begin} {count} {what}."));
         }
     }
-    let older = disallowed
-        .iter()
-        .filter(|one| one.field_text_or_empty(RecordField::Kind) == "unproven")
-        .count();
-    if older > 0 {
-        let older = thousands(older);
-        sentences.push(format!(
-            "Of the requests that robots.txt disallows, {older} may have followed an older robots.txt."
-        ));
+    let mut in_doubt: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in &disallowed {
+        if one.field_text_or_empty(RecordField::Kind) == "unproven" {
+            let why = match &*one.field_text_or_empty(RecordField::History) {
+                "perhaps_cached" => {
+                    "a cache in front of the site may have answered with an older robots.txt"
+                }
+                _ => "the client may have used an older robots.txt",
+            };
+            *in_doubt.entry(why).or_default() += 1;
+        }
+    }
+    for (why, count) in in_doubt {
+        let count = plural_thousands(count, "disallowed request");
+        sentences.push(format!("{count} may be no violation: {why}."));
     }
     sentences.push(answers_sentence(requests));
     join(sentences, " ") + &served_sentence(requests)
 }
 
-/// Why the policy does not allow a request that robots.txt allows, in brackets; empty for other
-/// kinds.
-fn policy_reason(request: &RequestFinding) -> &'static str {
+/// What a request was that robots.txt does not disallow, and that lacked no licence.
+fn policy_words(request: &RequestFinding) -> &'static str {
     match &*request.field_text_or_empty(RecordField::Kind) {
-        "impostor" => " (the client only pretended to be the crawler)",
-        "trapped" => " (the client requested a trap)",
-        "unverified" => " (the client is not verified)",
-        "too_fast" => " (too fast)",
-        _ => "",
+        "allowed" => "with a licence token, which crawlgate did not check",
+        "impostor" => {
+            "that the site's policy does not allow (the client only pretended to be the crawler)"
+        }
+        "trapped" => "that the site's policy does not allow (the client requested a trap)",
+        "unverified" => "that the site's policy does not allow (the client is not verified)",
+        "too_fast" => "that the site's policy does not allow (too fast)",
+        _ => "that the site's policy does not allow",
     }
 }
 
@@ -226,14 +235,19 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
             .count()
     };
     let observed = count(RecordField::Would, None);
-    let refused = requests.len() - observed;
-    let mut sentence = match refused {
-        0 => "The site refused none of these requests".to_owned(),
-        _ => format!("The site refused {} of these requests", thousands(refused)),
+    let refused = requests
+        .iter()
+        .filter(|one| one.field_text(RecordField::Would).is_none() && !one.only_has_token());
+    let refused = match refused.count() {
+        0 => "none".to_owned(),
+        refused => thousands(refused),
     };
+    let all = plural_thousands(requests.len(), "request");
+    let mut sentence = format!("In all, the site refused {refused} of {all}");
     if observed > 0 {
         let observed = thousands(observed);
-        sentence += &format!("; under enforcement it would have refused {observed} more");
+        sentence +=
+            &format!("; it let {observed} pass that it would have refused under enforcement");
     }
     let sent = count(RecordField::Status, Some("200"));
     if sent > 0 {
@@ -424,6 +438,8 @@ mod tests {
         let would = FieldValue::from_string("slow".to_owned());
         log.requests[2].request.push(RecordField::Would, would);
         log.requests[1].served_to = None;
+        let cached = FieldValue::from_string("perhaps_cached".to_owned());
+        log.requests[1].request.push(RecordField::History, cached);
         log.requests[1].rejudged = "disallowed";
         let impostor = FieldValue::from_string("impostor".to_owned());
         log.requests[0]
@@ -433,12 +449,12 @@ mod tests {
         for part in [
             "GPTBot",
             "clients that call themselves GPTBot sent 1 request that",
-            "disallows, 1 may have followed",
+            "1 disallowed request may be no violation: a cache in front",
             "1 request that the site's policy does not allow",
             "shop.example",
             "(Disallow: /cart/)",
-            "refused 1 of these",
-            "refused 1 more",
+            "refused 1 of 2 requests",
+            "it let 1 pass that",
             "Of the 1 request disallowed, 1 came from an address or network",
             "2026-11-28 10:00:11 UTC",
             "2026-11-28 10:00:12 UTC",
@@ -487,6 +503,13 @@ mod tests {
         ] {
             assert!(both.contains(part), "{part}: {both}");
         }
+        let allowed = [RecordField::Kind, RecordField::Verdict]
+            .map(|field| (field, FieldValue::from_string("allowed".to_owned())));
+        log.requests[1].request = allowed.into_iter().collect();
+        let [token, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
+        for part in ["sent 1 request with a licence token", "refused 1 of 2"] {
+            assert!(token.contains(part), "{part}: {token}");
+        }
         log.requests.truncate(1);
         let [alone, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
         assert!(alone.contains("sent 1 request to shop.example without the licence"));
@@ -525,7 +548,7 @@ mod tests {
         for part in [
             "asks for (https://shop.example/license.xml).",
             "does not allow (the client only pretended to be the crawler).",
-            "refused none of these requests; under enforcement it would have refused 3 more. 1 request got",
+            "refused none of 3 requests; it let 3 pass that it would have refused under enforcement. 1 request got",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }

@@ -17,7 +17,7 @@
 //! | [`ExchangeMembership`] | `exchange` | - | never |
 //!
 //! Two things are not facts: crawl rates, and which clients certainly have the present robots.txt.
-//! In an upgrade the next process gets both. A restart forgets both.
+//! A restart and an upgrade forget both.
 
 mod columns;
 mod json;

@@ -114,10 +114,24 @@ pub(super) fn parse_content(content: &str) -> Option<Directives> {
     Some(directives)
 }
 
-/// The directives of all metas of a page, also of those in its body: Google obeys them, too. The
-/// page may be cut off.
-pub fn read_metas(page: &[u8]) -> RobotsTags {
+/// What a page says to search engines.
+#[derive(Default)]
+pub struct PageIndexing {
+    /// The directives of all metas, also of those in its body: Google obeys them, too.
+    pub tags: RobotsTags,
+    /// The URL of its first `<link rel="canonical">`, as it is written.
+    pub canonical: Option<String>,
+}
+
+/// Reads the metas and links of a page, which may be cut off.
+pub fn read_metas(page: &[u8]) -> PageIndexing {
     let mut tags = RobotsTags::default();
+    let mut canonical = None;
+    let read_link = element!("link[rel~=canonical i][href]", |link| {
+        let url = link.get_attribute("href").unwrap_or_default();
+        canonical.get_or_insert(url.trim().replace("&amp;", "&"));
+        Ok(())
+    });
     let read_meta = element!("meta[name][content]", |meta| {
         let name = meta.get_attribute("name").unwrap_or_default();
         let content = meta.get_attribute("content").unwrap_or_default();
@@ -130,8 +144,9 @@ pub fn read_metas(page: &[u8]) -> RobotsTags {
     });
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(read_meta)
+        .append_element_content_handler(read_link)
         .with_strict(false);
     // Only the metas are wanted: those before an error count.
     let _ = rewrite_str(&String::from_utf8_lossy(page), settings);
-    tags
+    PageIndexing { tags, canonical }
 }

@@ -42,7 +42,7 @@ impl IdentityVerifier {
         if !is_public_address(address) {
             evidence.push(ProofStatement::new(
                 "private-address",
-                format!("{address} is not a public address, so it proves nothing"),
+                format!("{address} is not a public address: crawlgate asks no DNS about it, and calls nobody an impostor because of it"),
             ));
         } else if self.uses_dns_for(means) {
             evidence.push(explain_reverse_dns(self.names.look_up(means, address, now)));
@@ -157,7 +157,7 @@ fn explain_reverse_dns(lookup: ReverseDnsResult) -> ProofStatement {
         ),
         Unknown => (
             "dns-pending",
-            "no answer yet, or it has expired; the next request from it asks".to_owned(),
+            "no answer yet, or it has expired; the next request from this address asks".to_owned(),
         ),
     };
     ProofStatement::new(id, format!("reverse DNS: {message}"))

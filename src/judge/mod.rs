@@ -227,9 +227,11 @@ impl Judge {
         let mut finding = IdentityFinding::default();
         let mut identity_effects = IdentityEffects::default();
         let mut list_observation = None;
-        let is_unknown = facts.client.is_none();
         if claim != Claim::Visitor
-            && (is_unknown || !entry.site.networks.0.is_empty() || self.proofs.can_prove(claim))
+            && !request.is_peer_unknown
+            && (facts.client.is_none()
+                || !entry.site.networks.0.is_empty()
+                || self.proofs.can_prove(claim))
         {
             (finding, identity_effects, list_observation) =
                 self.check_identity(request, claimant, &facts);

@@ -10,7 +10,7 @@ use crate::record::{Judgement, RequestRecord, Sink};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic, RequestMetrics};
 use crate::verdict::Action;
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// One request in this many of a thread is timed, beginning with the first.
@@ -53,6 +53,8 @@ pub struct Recorder {
     pub metrics: Arc<Metrics>,
     pub(super) logs: RequestLogs,
     requests: RequestMetrics,
+    /// The problem that requests have no address of their peer.
+    peer_unknown: OnceLock<Finding>,
 }
 
 impl Recorder {
@@ -66,6 +68,7 @@ impl Recorder {
             },
             metrics,
             logs,
+            peer_unknown: OnceLock::new(),
         }
     }
 
@@ -94,9 +97,12 @@ impl Recorder {
         self.sinks().any(|sink| sink.needs_validator())
     }
 
-    /// The problems of sinks that do not record requests as they should.
+    /// The problems of sinks that do not record requests as they should, and that requests have no
+    /// address.
     pub fn problems(&self) -> impl Iterator<Item = Finding> {
-        self.sinks().filter_map(|sink| sink.problem())
+        self.sinks()
+            .filter_map(|sink| sink.problem())
+            .chain(self.peer_unknown.get().cloned())
     }
 
     /// The event log, the access log, and the other sinks.
@@ -118,6 +124,17 @@ impl Recorder {
     /// Records a finished request. With peers a violation waits until they have confirmed it
     /// (`Recorder::resolve_waiting`); if too many wait, it is recorded as `unproven`.
     pub fn record(&self, request: &RequestRecord) {
+        if request.request.is_peer_unknown {
+            self.peer_unknown.get_or_init(|| {
+                let problem = Finding::new(
+                    "no-peer-address",
+                    "the application does not tell crawlgate the addresses of clients, so crawl rates, traps and the \
+                     networks of policies have no effect. Give GateBuilder::peer a function that returns the address",
+                );
+                tracing::warn!("{problem}");
+                problem
+            });
+        }
         let accuses = request.judged().is_some_and(|judged| judged.accuses());
         match &self.logs.peers {
             Some(peers) if accuses => {

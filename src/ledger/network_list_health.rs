@@ -243,8 +243,8 @@ impl NetworkListHealthTable {
                     site,
                     crawler,
                     "in the last seven days no visit of this crawler was verified by {by}, but some came from \
-                     elsewhere; until one is verified, crawlgate calls none of them an impostor. To check an \
-                     address, run \"crawlgate crawlers --verify\""
+                     elsewhere; until one is verified, crawlgate calls none of them an impostor. Compare its \
+                     networks with the list that its operator publishes"
                 ),
                 (false, true) if proof.may_accuse(now) => tracing::info!(
                     site,

@@ -133,7 +133,10 @@ pub fn parse_status(field: &[u8]) -> Result<Option<u16>, UnreadableReason> {
     }
 }
 
-/// Parses a number of bytes; `None` for `-`. Saturates.
+/// The most bytes of a response: the sums of a log must not overflow.
+const MAX_BYTES: u64 = 1 << 40;
+
+/// Parses a number of bytes; `None` for `-`. More than [`MAX_BYTES`] count as so many.
 ///
 /// # Errors
 /// The field is empty, or has another byte than digits.
@@ -147,7 +150,7 @@ pub fn parse_number(field: &[u8]) -> Result<Option<u64>, UnreadableReason> {
             .checked_sub(b'0')
             .filter(|digit| *digit < 10)
             .ok_or(UnreadableReason::BadNumber)?;
-        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+        number = (number * 10 + u64::from(digit)).min(MAX_BYTES);
     }
     if field.is_empty() {
         Err(UnreadableReason::BadNumber)

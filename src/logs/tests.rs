@@ -44,6 +44,10 @@ fn clf_lines_with_and_without_host_are_read() {
             "none GET /a 200 5 none",
         ),
         (
+            format!(r#"192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 99999999999999999999"#),
+            "none GET /a 200 1099511627776 none",
+        ),
+        (
             format!(r#"a.example:443 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 - "-" "x""#),
             "a.example:443 GET /a 200 0 x",
         ),

@@ -72,8 +72,8 @@ impl GateLayer {
     }
 
     /// What needs attention now: a policy file that is gone or has mistakes, a log or a state
-    /// directory that cannot be used, and the like. Empty if all is well. Blocking for less than a
-    /// millisecond.
+    /// directory that cannot be used, requests without the address of the peer, and the like. Empty if
+    /// all is well. Blocking for less than a millisecond.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -212,7 +212,8 @@ debug_as_display!(OpenError, RemoveSiteError);
 impl GateBuilder {
     /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is its
     /// file name in messages. Without the ending it is the name of the site. If a directory is named
-    /// too and exists, only the policies in it count.
+    /// too and exists, only the policies in it count. A second policy for the same site replaces the
+    /// first.
     ///
     /// ```
     /// use crawlgate::middleware::GateBuilder;
@@ -243,8 +244,8 @@ impl GateBuilder {
     }
 
     /// A function that finds the address of the connection's other end in the extensions of a
-    /// request. Without it no request has an address: no crawler is verified, traps mark no client,
-    /// and no client has a crawl rate.
+    /// request. Without an address no crawler is verified, traps mark no client, and no client has a
+    /// crawl rate. After the first such request [`GateLayer::problems`] and the log name that.
     pub fn peer(mut self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         self.peer = Some(peer);
         self
@@ -409,16 +410,22 @@ impl GateBuilder {
         })))
     }
 
-    /// Fails for a directory without a policy file. With stored facts there may be last good policies,
-    /// and then the directory may be empty.
+    /// Fails for a directory without a policy file, and if there is neither a directory nor a policy.
+    /// With stored facts there may be last good policies, and then the directory may be empty.
     fn require_policy(&self) -> Result<(), OpenError> {
-        if !list_policies(&self.sites.policies).is_ok_and(|files| files.is_empty()) {
+        let sites = &self.sites;
+        let problem = if sites.policies.as_os_str().is_empty() && sites.without_directory.is_none()
+        {
+            "there is no policy: call GateBuilder::policy, or begin with GateLayer::builder(DIRECTORY)"
+                .to_owned()
+        } else if list_policies(&sites.policies).is_ok_and(|files| files.is_empty()) {
+            let directory = printable_path(&sites.policies);
+            format!(
+                "there is no policy (*.yaml) in {directory}. Put one there, like shop.yaml with \"hosts: [shop.example]\""
+            )
+        } else {
             return Ok(());
-        }
-        let directory = printable_path(&self.sites.policies);
-        let problem = format!(
-            "there is no policy (*.yaml) in {directory}. Put one there, like shop.yaml with \"hosts: [shop.example]\""
-        );
+        };
         Err(OpenError::Policies(problem.into()))
     }
 

@@ -438,7 +438,7 @@ fn application_learns_which_crawler_asks() {
     };
     assert_eq!(
         (&*crawler.crawler, crawler.identity, crawler.kind),
-        ("gptbot", Identity::Pending, Kind::Unproven)
+        ("gptbot", Identity::Unverified, Kind::Unproven)
     );
     assert_eq!(
         (crawler.action, crawler.would),
@@ -543,9 +543,41 @@ fn directory_without_a_policy_is_named() {
 }
 
 #[test]
+fn gate_without_directory_and_policy_names_the_method() {
+    let Err(error @ OpenError::Policies(_)) = GateBuilder::default().open() else {
+        panic!("it was opened");
+    };
+    assert!(error.to_string().contains("GateBuilder::policy"), "{error}");
+}
+
+#[test]
+fn crawler_without_an_address_is_blocked_for_good() {
+    let policy = "crawlers: [{ token: GPTBot, networks: 20.0.0.0/8 }]\n\
+                  enforcement: { mode: enforce, unverified: refuse }\n";
+    let gate = GateBuilder::default()
+        .peer(|extensions| extensions.get::<IpAddr>().copied())
+        .policy("shop.yaml", policy);
+    let gate = gate.open().expect("a gate");
+    assert!(gate.problems().is_empty(), "{:?}", gate.problems());
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    for agent in [GPTBOT, "curl/8.5"] {
+        let answered = poll_ready_future(service.call(request("/", agent))).expect("a response");
+        let crawler = answered.extensions().get::<super::CrawlerRequest>();
+        let identity = crawler.map(|crawler| crawler.identity);
+        assert_eq!(identity, Some(Identity::Unverified), "{agent}");
+        assert!(agent != GPTBOT || answered.status() == 403);
+    }
+    let problems = gate.problems();
+    assert_eq!(crate::finding::finding_ids(&problems), ["no-peer-address"]);
+}
+
+#[test]
 fn policy_of_the_program_needs_no_directory() {
     let policy = "purposes: { training: disallow }\nenforcement: { mode: enforce }\n";
-    let gate = GateBuilder::default().policy("shop.yaml", policy).open();
+    let builder = GateBuilder::default().peer(|_| Some(IpAddr::from([192, 0, 2, 9])));
+    let gate = builder.policy("shop.yaml", policy).open();
     let gate = gate.expect("a gate");
     let mut service = gate.layer(FnService(|_| {
         Ok::<_, Infallible>(Response::new(Pieces::default()))

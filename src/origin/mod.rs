@@ -6,6 +6,7 @@
 pub mod robots;
 
 use crate::download::{client_config, failure_reason, read_body};
+use crate::printable::printable_path;
 use crate::robots::MAX_ROBOTS_BYTES;
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ pub struct FetchError {
 pub fn fetch_robots(url: &str) -> Result<RobotsFetchOutcome, FetchError> {
     let url = robots_url(url);
     send_request(&url).map_err(|error| FetchError {
-        url,
+        url: printable_path(&url),
         reason: error.to_string(),
     })
 }
@@ -65,7 +66,7 @@ fn send_request(url: &str) -> Result<RobotsFetchOutcome, Box<dyn std::error::Err
     let status = response.status().as_u16();
     match status {
         200..=299 => {
-            let location = ureq::ResponseExt::get_uri(&response).to_string();
+            let location = printable_path(ureq::ResponseExt::get_uri(&response).to_string());
             let bytes = read_body(response.into_body(), MAX_ROBOTS_BYTES)?;
             Ok(RobotsFetchOutcome::File { bytes, location })
         }

@@ -15,7 +15,7 @@ pub const EXTENSIONS: [&str; 2] = ["html", "txt"];
 pub const MAX_BYTES: u64 = 512 * 1024;
 
 /// The contents of files beside the policies, by name.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {

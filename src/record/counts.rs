@@ -6,7 +6,6 @@
 //! a column in the tables of `state.db`.
 
 use super::{CountedAction, RecordedKind};
-use crate::numbers::byte_size;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
 use std::collections::BTreeMap;
@@ -254,17 +253,8 @@ impl RequestCounts {
         self.totals[CountColumn::Bytes as usize]
     }
 
-    /// The bytes of the bodies that were sent, in words.
-    pub fn sent_words(&self) -> String {
-        if self.has_unknown_responses() {
-            "not known".to_owned()
-        } else {
-            byte_size(self.bytes())
-        }
-    }
-
     /// Whether most responses are unknown: beside another proxy, crawlgate does not see the responses
-    /// to requests that pass.
+    /// to requests that pass. Clients abort some, so only sums of many requests tell.
     pub fn has_unknown_responses(&self) -> bool {
         let seen: u64 = self.statuses().iter().sum();
         let passed = self.requests().saturating_sub(self.answered_by_crawlgate());

@@ -56,6 +56,9 @@ pub struct RequestCopy {
     pub client: Option<IpAddr>,
     /// The address for logs: that of the client, or of the peer that does not name it.
     pub logged: Option<IpAddr>,
+    /// Whether crawlgate runs in an application that does not tell it the address of the peer. Then
+    /// waiting proves no crawler.
+    pub is_peer_unknown: bool,
     /// Forwarding fields that are not believed. If the client is known, its address may be that of
     /// a proxy that is not in the settings, so it proves no impostor. If the client is not known, a
     /// trusted proxy names it in one of these fields, and the settings name another field.
@@ -102,6 +105,7 @@ impl RequestCopy {
             arrival,
             client: None,
             logged: None,
+            is_peer_unknown: false,
             unread: ForwardingFieldSet::default(),
             proxies: None,
             signature: head.signature.if_signed().map(|fields| {

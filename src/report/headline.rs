@@ -23,6 +23,16 @@ struct HeadlineText<'a> {
 
 /// How many crawlers break the rules, and in how many requests.
 pub fn headline_sentence(report: &Report) -> String {
+    if let Some(log) = &report.log
+        && let [Some(from), Some(to)] = log.outside_span
+        && report.from.is_none()
+    {
+        return format!(
+            "No request in the log is of this period. The log has requests from {} to {}.",
+            from.human_readable(),
+            to.human_readable()
+        );
+    }
     let mut text = HeadlineText {
         totals: &report.totals,
         source: report.source,

@@ -18,6 +18,9 @@ pub struct LogSummary {
     pub rules: Vec<String>,
     /// The judged hosts, without `www.`, at most 20.
     pub hosts: Vec<String>,
+    /// When the first and the last request outside of the period came.
+    #[serde(skip)]
+    pub outside_span: [Option<Timestamp>; 2],
     /// Whether any request has a referrer.
     pub has_referrers: bool,
     /// The numbers of lines and requests.

@@ -59,6 +59,9 @@ const MAX_NAMED: usize = 10;
 const MAX_FILES: usize = 4;
 /// What the reader of an audit must know if no robots.txt has a rule.
 pub const NO_RULES: &str = "robots.txt has no rules: everything is allowed.";
+/// What the reader must know about crawlers that obey a site with a reservation.
+const RESERVATION: &str = "A reservation (tdm, content_signal, content_usage) is no rule of robots.txt: crawlers may be here that \
+                           ignore it.";
 const UNVERIFIED_NAMES: &str =
     "Names could not be verified: no lists of crawler networks were available.";
 
@@ -93,6 +96,9 @@ pub struct Report {
     pub crawlers: Vec<CrawlerRow>,
     /// What to write into the policies so that those which break the rules are blocked.
     pub to_block: Vec<BlockInstruction>,
+    /// Whether a policy reserves a use of the content, which is no rule of robots.txt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_reservation: bool,
     /// Names that unknown bots give themselves, with their requests.
     pub unknown_bots: Vec<TopEntry>,
     /// How many crawlers are shown with their traffic and URLs, and how many URLs of each, if not as

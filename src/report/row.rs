@@ -359,6 +359,7 @@ impl CrawlerRow {
         } else if counts.rule_obeying_requests()
             + counts.robots_txt()
             + counts.requests_of_kind(Kind::Exempt)
+            + counts.requests_of_kind(Kind::NotBound)
             > 0
         {
             Obeys

@@ -34,6 +34,10 @@ pub struct SitemapCoverage {
     pub requests: u64,
     /// Those of `requests` for URLs that no sitemap lists.
     pub requests_outside: u64,
+    /// The URLs that it requested most of those that no sitemap lists, without the values of
+    /// parameters.
+    #[serde(default)]
+    pub outside: Vec<TopEntry>,
     /// The first segments of the URLs that it never requested.
     pub sections: Vec<TopEntry>,
     /// The first URLs that it never requested.

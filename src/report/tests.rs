@@ -110,7 +110,7 @@ fn totals_have_neither_impostors_nor_tools() {
 
 #[test]
 fn requests_without_licence_are_apart_from_violations() {
-    let report = report(vec![
+    let mut report = report(vec![
         crawler_row(
             "gptbot",
             ClientIdentity::Verified,
@@ -139,16 +139,18 @@ fn requests_without_licence_are_apart_from_violations() {
     } = report.totals;
     assert_eq!((against_rules, blocked, would_block), (0, 0, 0));
     let sentence = "GPTBot 5 (verified, 3 refused), CCBot 4 (not verified, refused)";
+    report.has_reservation = true;
     for page in [
         render_text(&report).expect("text"),
         render_html(&report).expect("HTML"),
         render_markdown(&report).expect("Markdown"),
     ] {
         assert!(page.contains(sentence), "{page}");
+        assert!(page.contains("A reservation (tdm, "), "{page}");
     }
     // Of the requests of a crawler that obeys, only some lacked one.
     let html = render_html(&report).expect("HTML");
-    let obeying = "GPTBot 9 (verified, 5 without a licence)";
+    let obeying = "GPTBot 9 (verified, 5 of them without a licence)";
     assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
     assert!(csv.contains(",0,0,5,,\r\n"), "{csv}");
@@ -229,7 +231,7 @@ fn rows_sort_by_section_identity_violations() {
         (ReportSection::Pretends, "googlebot"),
         (ReportSection::DoesNotCount, "ccbot"),
         (ReportSection::Obeys, "bingbot"),
-        (ReportSection::NotJudged, "adsbot-google"),
+        (ReportSection::Obeys, "adsbot-google"),
         (ReportSection::Tool, "curl"),
     ];
     assert_eq!(rows, expected.map(|(part, id)| (part, id.to_owned())));
@@ -1079,6 +1081,7 @@ fn long_report() -> Report {
             never_requested: 123_456,
             requests: 12_345_678,
             requests_outside: 1_234_567,
+            outside: row.sections.clone(),
             sections: row.sections.clone(),
             examples: vec![path.name.clone(); 20],
         });
@@ -1126,19 +1129,20 @@ fn text_has_80_columns_and_short_sections() {
             // The purposes come after the crawlers that take most.
             part if part.starts_with("Traffic") => 1 + 5 + 3,
             // The last line says when they are blocked.
-            part if part.starts_with("Pretend") => 1 + 5 + 1,
+            part if part.starts_with("Pretend") => 1 + 8 + 1,
+            part if part.starts_with("Break") || part.starts_with("Visits") => 1 + 8,
             // Sections, parameters, and the paths and sections of five statuses of each crawler.
             part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5 * 2),
-            // Notes, and of each crawler the numbers, the sections and the URLs.
-            part if part.starts_with("Sitemap") => 1 + 8 + 5 * (2 + 1 + 3),
+            // Notes, and of each crawler the numbers, the sections and the URLs of both kinds.
+            part if part.starts_with("Sitemap") => 1 + 8 + 5 * (2 + 1 + 3 + 3),
             _ => 1 + 5,
         };
         assert!(part.lines().count() <= most, "{part}");
     }
-    // A row of the table is one line, with its identity.
+    // A row of the table is one line, with its identity unless the name is very long.
     let rows = parts[2].lines().filter(|line| line.contains("12,345 of"));
     let whole = rows.filter(|line| line.contains("not verified") && line.ends_with("blocked"));
-    assert_eq!(whole.count(), 4, "{printed}");
+    assert_eq!(whole.count(), 5, "{printed}");
     let takers = printed.lines().filter(|line| line.ends_with("% of bytes"));
     let verified = takers.filter(|line| line.contains("verified)"));
     assert_eq!(verified.count(), 5, "{printed}");
@@ -1346,26 +1350,18 @@ fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
 }
 
 #[test]
-fn log_without_statuses_has_no_pages() {
-    let mut report = report(vec![crawler_row(
-        "gptbot",
-        ClientIdentity::Unverified,
-        &[(Kind::Allowed, Pass, 5)],
-    )]);
-    report.source = ReportSource::Logs;
-    assert!(TrafficReport::new(&report, 0).takers.is_empty());
-    assert_eq!(report.crawlers[0].counts.sent_words(), "not known");
-    for _ in 0..3 {
-        report.crawlers[0].counts.add_status(404);
+fn log_without_statuses_and_bytes_has_no_takers() {
+    for (statuses, bytes, takers) in [(0, 0, 0), (3, 0, 1), (0, 9, 1)] {
+        let allowed = [(Kind::Allowed, Pass, 5)];
+        let row = crawler_row("gptbot", ClientIdentity::Unverified, &allowed);
+        let mut report = report(vec![row]);
+        report.source = ReportSource::Logs;
+        let counts = &mut report.crawlers[0].counts;
+        (0..statuses).for_each(|_| counts.add_status(404));
+        counts.add_bytes(bytes);
+        let traffic = TrafficReport::new(&report, 0);
+        assert_eq!(traffic.takers.len(), takers);
+        let purposes = traffic.purposes.iter().map(|share| share.requests);
+        assert_eq!(purposes.sum::<u64>(), takers as u64 * 5);
     }
-    assert_eq!(report.crawlers[0].counts.sent_words(), "0 B");
-    let traffic = TrafficReport::new(&report, 0);
-    assert_eq!(traffic.takers.len(), 1);
-    assert_eq!(
-        (
-            traffic.purposes[0].purpose.as_str(),
-            traffic.purposes[0].requests
-        ),
-        ("AI training", 5)
-    );
 }

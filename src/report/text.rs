@@ -1,5 +1,6 @@
 //! [`render_text`] renders a report about crawlers for a terminal of 80 columns, with at most five
-//! lines a section. [`render_table`] renders every crawler with all its counts, in wide lines.
+//! lines a section, or eight crawlers. [`render_table`] renders every crawler with all its counts,
+//! in wide lines.
 
 use super::about_log::about_log_sentences;
 use super::urls::TopUrlParts;
@@ -11,8 +12,10 @@ use crate::printable::printable;
 use crate::verdict::Kind;
 use askama::Template;
 
-/// The rows of a section.
+/// The lines of a section.
 const MAX_LINES: usize = 5;
+/// The crawlers or operators of a section.
+const MAX_ROWS: usize = 8;
 /// The width of a line.
 const COLUMNS: usize = 80;
 /// The width of an indented line.
@@ -48,7 +51,7 @@ impl ReportText<'_> {
     /// The rows of a section that are shown, and how many more there are.
     fn shown_rows(&self, part: ReportSection) -> (Vec<&CrawlerRow>, usize) {
         let mut rows: Vec<&CrawlerRow> = self.report.rows_in(part).collect();
-        let shown = shown_lines(rows.len());
+        let shown = shown_count(rows.len());
         let more = rows.len() - shown;
         rows.truncate(shown);
         (rows, more)
@@ -58,7 +61,7 @@ impl ReportText<'_> {
     fn shown_operators(&self) -> (&[OperatorTraffic], usize) {
         let traffic = self.report.traffic.as_ref();
         let operators = traffic.map_or(&[][..], |traffic| &traffic.operators);
-        let shown = shown_lines(operators.len());
+        let shown = shown_count(operators.len());
         (&operators[..shown], operators.len() - shown)
     }
 
@@ -81,13 +84,9 @@ impl ReportText<'_> {
     }
 }
 
-/// How many of the lines of a section are shown, so that there is space to say how many more.
-fn shown_lines(lines: usize) -> usize {
-    if lines > MAX_LINES {
-        MAX_LINES - 1
-    } else {
-        lines
-    }
+/// How many of the rows of a section are shown, so that there is space to say how many more.
+fn shown_count(rows: usize) -> usize {
+    if rows > MAX_ROWS { MAX_ROWS - 1 } else { rows }
 }
 
 /// The name of a row with its identity, and with its purpose if that fits into the column.
@@ -137,7 +136,10 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
         }
         let unlicensed = row.counts.without_license();
         if unlicensed > 0 {
-            words.push(format!("{} without a licence", thousands(unlicensed)));
+            words.push(format!(
+                "{} of them without a licence",
+                thousands(unlicensed)
+            ));
         }
         if words.is_empty() {
             format!("{} {requests}", row.name)

@@ -3,7 +3,7 @@
 //! operators run these crawlers. Requests of impostors (clients that pretend to be a crawler) count
 //! in the totals, but for no crawler.
 
-use super::{ClientIdentity, CrawlerRow, Report, crawler_name, registry_crawler};
+use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::record::RequestCounts;
 use crate::referrals::{ReferringServiceKind, ReferringServices};
@@ -104,7 +104,7 @@ pub struct OperatorTraffic {
 
 impl TrafficReport {
     /// The shares and takers of a finished report. `visitors_bytes` were sent to visitors. Without
-    /// bytes and takers if most responses are unknown.
+    /// bytes and takers if most responses are unknown. A log may have bytes without statuses.
     pub fn new(report: &Report, visitors_bytes: u64) -> TrafficReport {
         let mut traffic = TrafficReport::default();
         traffic.requests.all = report.visitors;
@@ -120,7 +120,8 @@ impl TrafficReport {
             }
         }
         traffic.requests.crawlers = of_crawlers.requests();
-        if of_crawlers.has_unknown_responses() {
+        let may_be_unknown = report.source == ReportSource::History || of_crawlers.bytes() == 0;
+        if may_be_unknown && of_crawlers.has_unknown_responses() {
             traffic.bytes = CrawlerShare::default();
             return traffic;
         }

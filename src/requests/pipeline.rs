@@ -16,7 +16,7 @@ use crate::answers::{
     rejection_answer,
 };
 use crate::clock::Clock;
-use crate::forwarding::{ForwardedElement, ResolvedClient};
+use crate::forwarding::{ConnectionPeer, ForwardedElement, ResolvedClient};
 use crate::heads::{ForwardingFieldSet, is_request_id, trace_id};
 use crate::judge::{Judge, Recorder};
 use crate::record::{ArrivalTimes, CountedAction, Judgement, RequestCopy};
@@ -228,6 +228,7 @@ impl RequestPipeline {
         request.tls = connection.tls;
         request.client = client.address;
         request.logged = client.logged;
+        request.is_peer_unknown = peer == ConnectionPeer::default();
         // A proxy that asks for a decision does so before its own cache.
         request.proxies = client.proxies.filter(|_| !self.settings.is_for_proxies);
         request.unread = match client.address {

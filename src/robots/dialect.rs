@@ -65,14 +65,9 @@ fn is_token_delimiter(byte: &u8) -> bool {
 
 impl Dialect {
     /// Reads the value of a User-agent line. `spaced_tokens` are the known tokens with blanks in them
-    /// (`Sogou web spider`); the Google dialect ignores them. The token may be empty.
-    ///
-    /// ```
-    /// use crawlgate::robots::{AgentName, Dialect};
-    /// assert_eq!(Dialect::Rfc9309.parse_agent(b"MJ12bot/v1.4", &[]), AgentName::Token(b"MJ12bot"));
-    /// assert_eq!(Dialect::Google.parse_agent(b"MJ12bot/v1.4", &[]), AgentName::Token(b"MJ"));
-    /// ```
-    pub fn parse_agent<'a>(self, value: &'a [u8], spaced_tokens: &[&str]) -> AgentName<'a> {
+    /// (`Sogou web spider`); the Google dialect ignores them. The token may be empty. Of
+    /// `MJ12bot/v1.4` it is `MJ12bot` by RFC 9309, and `MJ` for Google.
+    pub(crate) fn parse_agent<'a>(self, value: &'a [u8], spaced_tokens: &[&str]) -> AgentName<'a> {
         // `*` followed by a blank and more still means all crawlers.
         if value.first() == Some(&b'*') && value.get(1).is_none_or(|byte| is_c_space(*byte)) {
             return AgentName::Star;

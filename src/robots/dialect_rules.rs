@@ -111,8 +111,9 @@ impl FileGroup {
 }
 
 impl DialectRules {
-    /// Reads the groups of a file. `spaced_tokens` are the known tokens with blanks in them, see
-    /// [`Dialect::parse_agent`].
+    /// Reads the groups of a file. `spaced_tokens` are the known tokens with blanks in them
+    /// (`Sogou web spider`), as `Registry::tokens_with_blanks` gives them. The Google dialect ignores
+    /// them.
     ///
     /// ```
     /// use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
@@ -232,7 +233,8 @@ impl DialectRules {
         }
     }
 
-    /// Whether the crawler of this token may fetch a URL (or a path). A URL that no rule matches is
+    /// Whether the crawler of this token may fetch a URL. `url` must be absolute, or a path that
+    /// begins with `/`: no rule matches a relative one such as `cart/1`. A URL that no rule matches is
     /// allowed; the line is then that of an empty Allow or Disallow, if there is one. RFC 9309
     /// always allows `/robots.txt`.
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {

@@ -20,7 +20,7 @@ mod step_counter;
 pub(crate) mod target;
 mod window_index;
 
-pub use dialect::{AgentName, Dialect};
+pub use dialect::Dialect;
 pub use dialect_rules::{AgentLine, DialectRules, FileGroup, FileVerdict, GroupMatch, RuleLine};
 pub use document::Rule;
 pub use file::{
@@ -31,7 +31,7 @@ pub use pattern::PathPattern;
 
 pub(crate) use absolute_url::{AbsoluteUrl, Authority};
 pub(crate) use blanket_disallow::{BlanketDisallow, DisallowedPart, blanket_disallow};
-pub(crate) use dialect::url_path;
+pub(crate) use dialect::{AgentName, url_path};
 pub(crate) use document::{ExtensionLine, RobotsDocument, RuleGroup};
 pub(crate) use google_rules::{GoogleRules, differs_for_google};
 pub(crate) use group_matcher::GroupMatcher;

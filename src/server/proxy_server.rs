@@ -78,7 +78,7 @@ impl ProxyServer {
             missing: AtomicUsize::new(0),
         });
         let resolver = OriginResolver(services.upstreams.clone());
-        let resolver = server.add_service(GenBackgroundService::new(
+        let mut awaited = server.add_service(GenBackgroundService::new(
             "resolver".to_string(),
             Arc::new(resolver),
         ));
@@ -87,7 +87,10 @@ impl ProxyServer {
                 services.upstreams.clone(),
                 &server.configuration,
             ));
-            server.add_service(GenBackgroundService::new("checks".to_string(), checks));
+            let checks =
+                server.add_service(GenBackgroundService::new("checks".to_string(), checks));
+            checks.add_dependency(&awaited);
+            awaited = checks;
         }
         let serving = server.add_service(AcceptService {
             name: "proxy",
@@ -98,8 +101,9 @@ impl ProxyServer {
             worker_health: worker_health.clone(),
             on_ready: readiness.add_service(),
         });
-        // The first request finds an upstream address, unless resolving it took too long.
-        serving.add_dependency(&resolver);
+        // The first request finds the address of a server that is up, unless lookups or checks took
+        // too long.
+        serving.add_dependency(&awaited);
         let drain = ShutdownWaiter {
             stop: upgrades.stop.clone(),
             passable: upgrades.listeners.clone(),

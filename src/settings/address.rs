@@ -4,7 +4,7 @@
 
 use super::OriginServerAddress;
 use crate::yaml::is_plain_word;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
 
@@ -31,6 +31,19 @@ impl OriginServerAddress {
         OriginServerAddress::parse_parts(url).map_err(|mistake| {
             AddressError(format!("\"{url}\" is not the URL of a server: {mistake}"))
         })
+    }
+
+    /// Whether a connection to this server plainly reaches a listener at `listen`. Names but
+    /// `localhost` are not looked up.
+    pub fn is_at(&self, listen: SocketAddr) -> bool {
+        let host = match self.host.as_str() {
+            "localhost" => Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
+            host => host.parse().ok(),
+        };
+        let is_same_host = host.is_some_and(|host| {
+            host == listen.ip() || host.is_loopback() && listen.ip().is_unspecified()
+        });
+        self.socket.is_none() && self.port == listen.port() && is_same_host
     }
 
     /// `name:port`, with brackets around an IPv6 address. For a Unix socket it is `localhost:80`.

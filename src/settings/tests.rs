@@ -594,6 +594,23 @@ fn origin_mistakes_are_reported() {
     ] {
         assert_eq!(decode_origins(text).1, [finding], "{text}");
     }
+    for (listen, server, is_same) in [
+        ("127.0.0.1:80", "http://localhost", true),
+        ("127.0.0.1:80", "http://127.0.0.1:80", true),
+        ("0.0.0.0:80", "http://127.0.0.1", true),
+        ("[::]:80", "http://[::1]", true),
+        ("192.0.2.1:80", "http://192.0.2.1", true),
+        ("127.0.0.1:80", "http://localhost:81", false),
+        ("127.0.0.2:80", "http://127.0.0.1", false),
+        ("192.0.2.1:80", "http://192.0.2.2", false),
+        ("0.0.0.0:80", "unix:/run/app.sock", false),
+    ] {
+        let (_, found) = decode_text(&format!("listen: '{listen}'\norigins: {server}\n"));
+        let is_reported = found
+            .iter()
+            .any(|line| line.starts_with("crawlgate.yaml:2:10: "));
+        assert_eq!(is_reported, is_same, "{listen} {server}: {found:?}");
+    }
     let apart = "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
     assert_eq!(decode_origins(apart).1, Vec::<&str>::new());
 }

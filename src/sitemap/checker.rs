@@ -85,41 +85,32 @@ impl<'a> SitemapChecker<'a> {
 
     /// The findings about the URLs of a sitemap.
     pub fn check(&mut self, sitemap: &Sitemap) -> Vec<SitemapFinding> {
-        if sitemap.urls.is_empty() {
-            let finding = lints::SITEMAP_UNREADABLE.finding(None, "it has no URL");
-            let help = "compare it with what your sitemap generator should list";
-            return vec![SitemapFinding {
-                diagnostic: finding.help(help),
-                urls: Vec::new(),
-            }];
-        }
         let urls = sitemap.urls.iter();
-        let are_new: Vec<bool> = urls.map(|listed| self.insert_url(&listed.url)).collect();
+        // `None` for a repeated URL.
+        let on_sites = urls.map(|listed| {
+            let is_new = self.insert_url(&listed.url);
+            is_new.then(|| self.find_site(&listed.url))
+        });
+        let on_sites: Vec<Option<Result<SiteUrl, _>>> = on_sites.collect();
         let fetched = self.fetch.map(|limits| {
-            let urls = sitemap.urls.iter().zip(&are_new);
-            let on_sites = urls.map(|(listed, is_new)| {
-                let place = self.find_site(&listed.url);
-                (*is_new && place.is_ok()).then_some(listed.url.as_str())
-            });
-            fetch_urls(&on_sites.collect::<Vec<_>>(), limits, self.now)
+            let urls = sitemap.urls.iter().zip(&on_sites);
+            let urls = urls
+                .map(|(listed, place)| matches!(place, Some(Ok(_))).then_some(listed.url.as_str()));
+            fetch_urls(&urls.collect::<Vec<_>>(), limits, self.now)
         });
         let mut fetched = fetched.into_iter().flatten();
         let mut places = SpanFinder::new(&sitemap.text);
         let mut findings = FindingCollector::default();
-        for (listed, is_new) in sitemap.urls.iter().zip(are_new) {
-            let mut found = match self.find_site(&listed.url) {
-                _ if !is_new => {
+        for (listed, place) in sitemap.urls.iter().zip(on_sites) {
+            let found = match place {
+                None => {
                     let text = "stands in the sitemaps more than once";
                     let finding = lints::URL_REPEATED.finding(None, text);
                     vec![finding.help("list each URL once")]
                 }
-                Err(finding) => vec![*finding],
-                Ok(place) => self.judge(&place),
+                Some(Err(finding)) => vec![*finding],
+                Some(Ok(place)) => self.judge(&place),
             };
-            if listed.has_wrong_date {
-                let finding = lints::URL_LASTMOD.finding(None, "has a lastmod that is no date");
-                found.push(finding.help("write a date like 2026-11-22, or leave lastmod out"));
-            }
             for finding in found.into_iter().chain(fetched.next().flatten()) {
                 let span = Some(places.find(listed.range.clone()));
                 let target = finding.label.as_ref().map_or(0, String::len);
@@ -362,14 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn fragments_and_wrong_dates_are_found() {
+    fn url_with_a_fragment_is_found() {
         assert_eq!(
             ids("", &["https://docs.example/a#b"]),
             ["sitemap-url-fragment"]
         );
-        let xml =
-            "<urlset><url><loc>https://docs.example/</loc><lastmod>soon</lastmod></url></urlset>";
-        assert_eq!(ids("", &[xml]), ["sitemap-url-lastmod"]);
     }
 
     #[test]
@@ -414,12 +402,6 @@ mod tests {
             repeated("https://docs.example/b\nhttps://docs.example/c"),
             1
         );
-    }
-
-    #[test]
-    fn sitemap_without_urls_is_reported() {
-        let empty = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"></urlset>";
-        assert_eq!(ids("", &[empty]), ["sitemap-unreadable"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! [`fetch_urls`] requests the URLs of a sitemap. It reports the URLs that a search engine would
-//! not index: the response is an error or a redirect, or the page says `noindex`. It follows no
-//! redirect. [`FetchLimits`] bounds the time and the requests under way.
+//! not index: the response is an error or a redirect, or the page says `noindex` or has another
+//! canonical URL. It follows no redirect. [`FetchLimits`] bounds the time and the requests under way.
 
 use super::lints;
 use super::parse::shown;
@@ -10,7 +10,7 @@ use crate::indexing::{RobotsTags, parse_lines};
 use crate::locks::lock;
 use crate::policy::site::SEARCH_ENGINES;
 use crate::printable::truncate;
-use crate::robots::escape_url;
+use crate::robots::{AbsoluteUrl, TargetScratch, escape_url, url_path};
 use crate::time::Timestamp;
 use crate::yaml::Diagnostic;
 use std::io;
@@ -26,7 +26,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_PAGE_BYTES: usize = 256 * 1024;
 /// How much of the target of a redirect is kept.
 const MAX_TARGET_BYTES: usize = 2_048;
-const FAILING_HELP: &str = "search engines fetch fewer pages of a site with failing pages";
 
 /// How URLs are requested.
 #[derive(Clone, Copy)]
@@ -69,48 +68,43 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
             "give more time with --fetch-time, or request more URLs at a time with --connections";
         return Some(lints::URL_UNFETCHED.finding(None, text).help(help));
     }
-    let (lint, text, help) = match client.get(escape_url(url)).call() {
-        Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
-        Ok(response) => match response.status().as_u16() {
-            200..=299 => match noindex_text(response, now).transpose()? {
-                Ok(text) => (
-                    lints::URL_NOINDEX,
-                    text,
-                    "remove the URL from the sitemap, or remove the noindex",
-                ),
-                Err(error) => (lints::URL_FAILING, format!("failed: {error}"), FAILING_HELP),
-            },
-            300..=399 => {
-                let target = header_text(&response, "location").unwrap_or_default();
-                let target = truncate(&target, MAX_TARGET_BYTES);
-                if target == url {
-                    let finding = lints::URL_FAILING.finding(None, "redirects to itself");
-                    return Some(finding.help(FAILING_HELP));
-                }
-                let finding = lints::URL_REDIRECTS.finding(None, "redirects");
-                let help = "list the URL of the redirect's target";
-                return Some(finding.label(target).help(help));
-            }
-            status @ (404 | 410) => (
-                lints::URL_MISSING,
-                format!("answers {status}"),
-                "remove the URL from the sitemap",
-            ),
-            status => (
-                lints::URL_FAILING,
-                format!("answers {status}"),
-                FAILING_HELP,
-            ),
-        },
+    let response = match client.get(escape_url(url)).call() {
+        Err(error) => return Some(failing(format!("failed: {error}"))),
+        Ok(response) => response,
     };
-    Some(lint.finding(None, text).help(help))
+    match response.status().as_u16() {
+        200..=299 => page_finding(response, url, now)
+            .unwrap_or_else(|error| Some(failing(format!("failed: {error}")))),
+        300..=399 => {
+            let target = header_text(&response, "location").unwrap_or_default();
+            let finding = lints::URL_REDIRECTS.finding(None, "redirects");
+            let help = "list the URL of the redirect's target";
+            let target = truncate(&target, MAX_TARGET_BYTES);
+            Some(finding.label(target).help(help))
+        }
+        status @ (404 | 410) => {
+            let finding = lints::URL_MISSING.finding(None, format!("answers {status}"));
+            Some(finding.help("remove the URL from the sitemap"))
+        }
+        status => Some(failing(format!("answers {status}"))),
+    }
 }
 
-/// How a page says that a search engine is not to index it: by its header, or by a meta.
+fn failing(text: String) -> Diagnostic {
+    let help = "search engines fetch fewer pages of a site with failing pages";
+    lints::URL_FAILING.finding(None, text).help(help)
+}
+
+/// The finding about a page that says that search engines are not to index this URL: by a noindex in
+/// its header or in the page, or by another canonical URL.
 ///
 /// # Errors
 /// The page ended too early.
-fn noindex_text(response: Response<Body>, now: Timestamp) -> io::Result<Option<String>> {
+fn page_finding(
+    response: Response<Body>,
+    url: &str,
+    now: Timestamp,
+) -> io::Result<Option<Diagnostic>> {
     let forbids = |tags: &RobotsTags| {
         let mut engines = SEARCH_ENGINES.into_iter();
         engines.any(|engine| tags.effective(engine).forbids_indexing_at(now))
@@ -119,12 +113,70 @@ fn noindex_text(response: Response<Body>, now: Timestamp) -> io::Result<Option<S
     let tags = parse_lines(fields.map(HeaderValue::as_bytes));
     if forbids(&tags) {
         let lines = tags.lines().join(", ");
-        return Ok(Some(format!("answers with X-Robots-Tag {}", shown(&lines))));
+        let text = format!("answers with X-Robots-Tag {}", shown(&lines));
+        return Ok(Some(noindex(text)));
     }
     let content_type = header_text(&response, "content-type").unwrap_or_default();
     if !content_type.to_ascii_lowercase().contains("html") {
         return Ok(None);
     }
-    let tags = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
-    Ok(forbids(&tags).then(|| "is a page with a robots meta noindex".to_owned()))
+    let page = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
+    if forbids(&page.tags) {
+        return Ok(Some(noindex("is a page with a robots meta noindex".into())));
+    }
+    let canonical = page.canonical;
+    let canonical = canonical.filter(|canonical| is_other_page(url, canonical));
+    Ok(canonical.map(|_| {
+        let finding = lints::URL_CANONICAL.finding(None, "has another canonical URL");
+        finding.help("list the canonical URL of the page")
+    }))
+}
+
+fn noindex(text: String) -> Diagnostic {
+    let help = "remove the URL from the sitemap, or remove the noindex";
+    lints::URL_NOINDEX.finding(None, text).help(help)
+}
+
+/// Whether a canonical URL is not this one. False for one that is relative to the page.
+fn is_other_page(url: &str, canonical: &str) -> bool {
+    let Some(own) = AbsoluteUrl::parse(url.as_bytes()) else {
+        return false;
+    };
+    let other = AbsoluteUrl::parse(canonical.as_bytes());
+    let is_other_host = other.is_some_and(|other| {
+        let port = own.default_port().unwrap_or_default();
+        !other.scheme.is_empty() && !other.scheme.eq_ignore_ascii_case(own.scheme)
+            || !own.authority.is_same_as(&other.authority, port)
+    });
+    let [path, other_path] = [url, canonical].map(|url| {
+        let path = url_path(url.as_bytes());
+        TargetScratch::default().normalise(&path).sent.to_vec()
+    });
+    let is_absolute = other.is_some() || canonical.starts_with('/');
+    is_other_host || is_absolute && path != other_path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_other_page;
+
+    #[test]
+    fn canonical_of_another_url_is_found() {
+        const URL: &str = "https://shop.example/%c3%a4?a";
+        for (canonical, is_other) in [
+            ("https://SHOP.example:443/\u{e4}?a#part", false),
+            ("//shop.example/%C3%A4?a", false),
+            ("/%C3%A4?a", false),
+            ("page", false),
+            ("/%C3%A4", true),
+            ("http://shop.example/%C3%A4?a", true),
+            ("https://www.shop.example/%C3%A4?a", true),
+        ] {
+            assert_eq!(is_other_page(URL, canonical), is_other, "{canonical}");
+        }
+        assert!(!is_other_page(
+            "https://shop.example",
+            "https://shop.example/"
+        ));
+    }
 }

@@ -5,13 +5,13 @@ use crate::policy::lint::{Lint, lints};
 
 lints! {
     /// Search engines cannot read a file as a sitemap. The finding says why: it is not XML or a
-    /// list of URLs, has no URL, has more than 50,000 URLs or 50 MiB unpacked, is UTF-16, or has a document
-    /// type.
+    /// list of URLs, has no URL, has more than 50,000 URLs or 50 MiB unpacked, is not UTF-8, or has a
+    /// document type.
     ///
     /// Fix: correct what the finding names.
     ///
-    /// In an index, crawlgate also reports a sitemap that is missing, an entry that is the index
-    /// itself or another index, and all sitemaps after the first 100.
+    /// In an index, crawlgate also reports a sitemap that is missing, an entry that is an index, and
+    /// all sitemaps after the first 100.
     SITEMAP_UNREADABLE: Error "sitemap-unreadable";
     /// robots.txt closes a URL of the sitemap to search crawlers. Google reports that as an error
     /// of the sitemap. The finding names the crawlers, and the line of the policy or of the
@@ -19,8 +19,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or allow its path.
     ///
-    /// crawlgate checks this for Googlebot, for crawlers that follow Googlebot's group, and for each other
-    /// crawler to which robots.txt does not close the whole site.
+    /// crawlgate checks this for Googlebot and all other search crawlers. It leaves out those to which
+    /// robots.txt closes the whole site, unless they share Googlebot's group.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.
@@ -31,6 +31,12 @@ lints! {
     /// noindex that your server sends: in the header `X-Robots-Tag`, and in the robots metas in the
     /// first 256 KiB of a page.
     URL_NOINDEX: Warning "sitemap-url-noindex";
+    /// The page at a URL names another URL as its canonical one. Search engines index that URL.
+    ///
+    /// Fix: list the canonical URL, or correct the page.
+    ///
+    /// Only `--fetch` finds this: in the `<link rel="canonical">` in the first 256 KiB of a page.
+    URL_CANONICAL: Warning "sitemap-url-canonical";
     /// No policy has the host of a URL, or a sitemap of an index is on another host than its index.
     /// Search engines ignore such URLs. Often the sitemap was made on a test host.
     ///
@@ -48,11 +54,6 @@ lints! {
     ///
     /// Fix: list the URL without the fragment.
     URL_FRAGMENT: Warning "sitemap-url-fragment";
-    /// The `lastmod` of a URL is no date. Search engines ignore it, and do not see that the page has changed.
-    ///
-    /// Fix: write a date as [W3C Datetime](https://www.w3.org/TR/NOTE-datetime) has it, like
-    /// `2026-11-22` or `2026-11-22T10:00:00+01:00`, or leave `lastmod` out.
-    URL_LASTMOD: Warning "sitemap-url-lastmod";
     /// A URL stands in the sitemaps of this check more than once. Search engines ignore the repetition.
     /// Often it shows that the generator lists a page for each of its categories or parameters.
     ///
@@ -72,7 +73,7 @@ lints! {
     ///
     /// Only `--fetch` finds this.
     URL_MISSING: Warning "sitemap-url-missing";
-    /// A URL answers with another error, redirects to itself, or does not answer within ten seconds.
+    /// A URL answers with another error, or does not answer within ten seconds.
     /// The finding has the status or the reason.
     ///
     /// Fix: repair the page. Search engines fetch fewer pages of a site with failing pages.

@@ -53,7 +53,7 @@ impl SitemapLocation {
     pub fn name(&self) -> String {
         match self {
             SitemapLocation::File(path) => printable_path(path),
-            SitemapLocation::Url(url) => url.clone(),
+            SitemapLocation::Url(url) => printable_path(url),
         }
     }
 
@@ -80,15 +80,13 @@ impl SitemapLocation {
     }
 
     /// The location of a sitemap that this one, an index, lists. A finding for a sitemap that is
-    /// not beside the file, or on another host than the URL, and for the index itself; its message
-    /// follows the URL.
+    /// not beside the file, or on another host than the URL; its message follows the URL.
     fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
             let finding = lints::URL_RELATIVE.finding(None, "is not an absolute URL");
             return Err(finding.into());
         };
-        let reason = match self {
-            SitemapLocation::Url(own) if own == url => "is this index itself",
+        match self {
             SitemapLocation::Url(own) => {
                 let own = AbsoluteUrl::parse(own.as_bytes());
                 let is_of_host = own.is_some_and(|own| {
@@ -103,22 +101,19 @@ impl SitemapLocation {
                 let help = "an index may only list sitemaps of its own host; crawlgate does not \
                             fetch this one";
                 let finding = lints::URL_OTHER_HOST.finding(None, text);
-                return Err(finding.help(help).into());
+                Err(finding.help(help).into())
             }
             SitemapLocation::File(own) => {
                 let path = String::from_utf8_lossy(without_query(absolute.rest));
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let file = parent_directory(own).join(name);
-                if !file.is_file() || is_link_outside(&file) {
-                    "is not in the folder of the index"
-                } else if own.file_name().is_some_and(|own| own == name) {
-                    "is this index itself"
-                } else {
+                if file.is_file() && !is_link_outside(&file) {
                     return Ok(SitemapLocation::File(file));
                 }
+                let text = "is not in the folder of the index";
+                Err(lints::SITEMAP_UNREADABLE.finding(None, text).into())
             }
-        };
-        Err(lints::SITEMAP_UNREADABLE.finding(None, reason).into())
+        }
     }
 }
 
@@ -177,7 +172,7 @@ fn check_child(
     let reason = match location.read() {
         Err(error) => error.to_string(),
         Ok(Ok(sitemap)) if sitemap.kind == SitemapKind::Index => {
-            "an index may not list another index".to_owned()
+            "an index may not list an index".to_owned()
         }
         Ok(parsed) => return Ok(check_pages(location, parsed, check)),
     };

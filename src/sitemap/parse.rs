@@ -4,7 +4,6 @@
 
 use crate::files::read_up_to;
 use crate::printable::truncate;
-use crate::time::Timestamp;
 use crate::yaml::{SourceSpan, saturating_u32};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
@@ -39,8 +38,6 @@ pub struct ListedUrl {
     pub url: String,
     /// Bytes of the text.
     pub range: Range<usize>,
-    /// Whether its `lastmod` is no date.
-    pub has_wrong_date: bool,
 }
 
 /// A sitemap that was read.
@@ -63,9 +60,7 @@ pub enum SitemapError {
     TooLarge,
     #[error("it lists more than 50,000 URLs; split it")]
     TooManyUrls,
-    #[error("it is UTF-16: a sitemap must be UTF-8")]
-    Utf16,
-    #[error("it is not UTF-8 from byte {0}")]
+    #[error("it is not UTF-8 from byte {0}: a sitemap must be UTF-8")]
     NotUtf8(usize),
     #[error(
         "it has a document type, as an HTML page has. A sitemap needs none: remove it, or name the sitemap in place of the page"
@@ -81,8 +76,8 @@ pub enum SitemapError {
     TooDeep,
     #[error("it begins with <{0}>: a sitemap begins with <urlset> or <sitemapindex>")]
     OtherDocument(String),
-    #[error("it is empty")]
-    Empty,
+    #[error("it has no URL")]
+    NoUrl,
 }
 
 /// A file that is no sitemap, with the place of the mistake if it is in one place.
@@ -131,6 +126,9 @@ impl Sitemap {
         } else {
             (SitemapKind::Pages, read_lines(&text)?)
         };
+        if urls.is_empty() {
+            return Err(SitemapError::NoUrl.into());
+        }
         Ok(Sitemap { kind, text, urls })
     }
 }
@@ -187,13 +185,6 @@ fn read_unpacked(file: impl Read) -> io::Result<Vec<u8>> {
 
 /// The text of a file, without a byte order mark.
 fn decode_text(bytes: Vec<u8>) -> Result<String, UnreadableSitemap> {
-    // A zero in one of the first two places: UTF-16 without a mark.
-    if matches!(
-        bytes.get(..2),
-        Some([0xff, 0xfe] | [0xfe, 0xff] | [_, 0] | [0, _])
-    ) {
-        return Err(SitemapError::Utf16.into());
-    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
@@ -221,24 +212,19 @@ fn add(urls: &mut Vec<ListedUrl>, url: String, range: Range<usize>) -> Result<()
     if urls.len() == MAX_URLS {
         return Err(SitemapError::TooManyUrls);
     }
-    urls.push(ListedUrl {
-        url,
-        range,
-        has_wrong_date: false,
-    });
+    urls.push(ListedUrl { url, range });
     Ok(())
 }
 
-/// Reads XML: the text of each `loc` and `lastmod` in a `url` or `sitemap`, whatever their prefix.
+/// Reads XML: the text of each `loc` in a `url` or `sitemap`, whatever their prefix.
 fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitemap> {
     let mut reader = Reader::from_str(text);
     let mut path: Vec<String> = Vec::new();
     let mut kind: Option<SitemapKind> = None;
     let mut urls = Vec::new();
-    // The text since the last field of an entry began, and where that was.
+    // The text since the last `loc` began, and where that was.
     let mut value = String::new();
     let mut start = 0;
-    let mut has_wrong_date = false;
     reader.config_mut().expand_empty_elements = true;
     loop {
         let at = reader.buffer_position() as usize;
@@ -258,25 +244,16 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
                     return Err(fail(SitemapError::TooDeep));
                 }
                 path.push(element.local_name().as_ref().to_owned());
-                if entry_field(&path).is_some() {
+                if is_loc(&path) {
                     value.clear();
                     start = reader.buffer_position() as usize;
                 }
             }
             Event::End(_) => {
-                match entry_field(&path) {
-                    Some("loc") => {
-                        add(&mut urls, value.trim().to_owned(), trimmed(text, start..at))?;
-                    }
-                    Some("lastmod") => has_wrong_date = !has_date(value.trim()),
-                    _ => {}
+                if is_loc(&path) {
+                    add(&mut urls, value.trim().to_owned(), trimmed(text, start..at))?;
                 }
                 path.pop();
-                if path.len() == 1
-                    && let Some(last) = urls.last_mut()
-                {
-                    last.has_wrong_date |= std::mem::take(&mut has_wrong_date);
-                }
             }
             Event::Text(part) => value.push_str(&part),
             Event::CData(part) => value.push_str(&part),
@@ -286,26 +263,13 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
             _ => {}
         }
     }
-    let kind = kind.ok_or(SitemapError::Empty)?;
+    let kind = kind.ok_or(SitemapError::NoUrl)?;
     Ok((kind, urls))
 }
 
-/// The name of the innermost element if it is a field of a page or of a sitemap. (`image:loc` is
-/// deeper.)
-fn entry_field(path: &[String]) -> Option<&str> {
-    match path {
-        [_, entry, field] if matches!(entry.as_str(), "url" | "sitemap") => Some(field),
-        _ => None,
-    }
-}
-
-/// Whether this begins with a date as in `2026`, `2026-11` or `2026-11-22T10:00Z`
-/// (<https://www.w3.org/TR/NOTE-datetime>).
-fn has_date(text: &str) -> bool {
-    let missing = "2026-01-01".get(text.len()..).unwrap_or_default();
-    let date = text.to_owned() + missing;
-    let day = date.get(..10);
-    day.is_some_and(|day| Timestamp::parse(day).is_some())
+/// Whether the innermost element is the `loc` of a page or of a sitemap. (`image:loc` is deeper.)
+fn is_loc(path: &[String]) -> bool {
+    matches!(path, [_, entry, field] if field == "loc" && (entry == "url" || entry == "sitemap"))
 }
 
 /// What a reference stands for: one of XML's own five, or the number of a character.
@@ -372,26 +336,6 @@ mod tests {
     }
 
     #[test]
-    fn wrong_dates_are_found_in_any_order() {
-        let entry = |date: &str| format!("<url><lastmod>{date}</lastmod><loc>/</loc></url>");
-        for (date, is_wrong) in [
-            ("2026", false),
-            ("2026-11", false),
-            (" 2026-11-22 ", false),
-            ("2026-11-22T10:00Z", false),
-            ("2026-11-22T10:00:00.5+01:00", false),
-            ("22.11.2026", true),
-            ("2026-02-30", true),
-            ("ä", true),
-        ] {
-            let text = format!("<urlset>{}<url><loc>/</loc></url></urlset>", entry(date));
-            let read = Sitemap::parse(text.as_bytes()).expect("a sitemap");
-            let wrong: Vec<bool> = read.urls.iter().map(|url| url.has_wrong_date).collect();
-            assert_eq!(wrong, [is_wrong, false], "{date}");
-        }
-    }
-
-    #[test]
     fn index_and_text_are_read() {
         let index = Sitemap::parse(
             "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>"
@@ -455,13 +399,15 @@ mod tests {
             error(b"<html><body/></html>"),
             SitemapError::OtherDocument(_)
         ));
-        assert!(matches!(error(b"\xff\xfe<\0u\0"), SitemapError::Utf16));
-        assert!(matches!(error(b"<\0u\0r\0"), SitemapError::Utf16));
+        let utf16 = b"\xff\xfe<\0u\0";
+        assert!(matches!(error(utf16), SitemapError::NotUtf8(0)));
         assert!(matches!(
             error(b"<urlset>\xff</urlset>"),
             SitemapError::NotUtf8(8)
         ));
-        assert!(matches!(error(b"<!-- -->"), SitemapError::Empty));
+        for empty in ["<!-- -->", "<urlset/>", "<sitemapindex/>", "\n"] {
+            assert!(matches!(error(empty.as_bytes()), SitemapError::NoUrl));
+        }
         assert!(matches!(
             error("<a>".repeat(100).as_bytes()),
             SitemapError::OtherDocument(_)

@@ -273,6 +273,9 @@ impl SiteCatalog {
         now: Timestamp,
     ) -> Result<Timestamp, PauseError> {
         let sites = self.select_sites(request.site.as_deref())?;
+        if sites.len() > 1 && !request.all {
+            return Err(PauseError::SeveralSites(sites));
+        }
         self.stored_state.pauses.pause_sites(sites, request, now)
     }
 

@@ -231,7 +231,8 @@ impl SiteManager {
     /// policy file and survives a restart. Returns its end.
     ///
     /// # Errors
-    /// No such site, no time at all, or longer than 36 hours without `long`.
+    /// No such site, several sites without `all`, no time at all, or longer than 36 hours without
+    /// `long`.
     pub fn pause(&self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
         self.update(now, |updater| {
             let until = updater.catalog.pause(request, now);

@@ -98,7 +98,7 @@ impl ServedRobotsKind {
                 "crawlgate answers robots.txt with 503 for up to an hour"
             }
             ServedRobotsKind::WithoutOrigin => {
-                "crawlgate serves robots.txt without the origin's rules"
+                "crawlgate serves the rules of the policy alone; without a policy it allows everything"
             }
         }
     }

@@ -28,8 +28,10 @@ const RETRY_AFTER: u32 = 1_800;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PauseRequest {
-    /// The site; all sites when absent.
+    /// The site; when absent the only one, or all sites with `all`.
     pub site: Option<String>,
+    /// Says that all sites are meant, if there are several.
+    pub all: bool,
     /// Which clients it stops.
     pub audience: PauseAudience,
     /// How long, in seconds; 12 hours when absent. Beyond 36 hours needs `long`.
@@ -57,6 +59,12 @@ pub enum PauseError {
     /// No policy is in force.
     #[error("there is no site to pause: no policy is in force")]
     NoSite,
+    /// There are several, and the request names none.
+    #[error(
+        "there are several sites. Name one with --site, or pause all of them with --all. The sites are: {}",
+        .0.join(", ")
+    )]
+    SeveralSites(Vec<String>),
     /// The site does not exist.
     #[error("there is no site {site}. The sites are: {}", .sites.join(", "))]
     UnknownSite {

@@ -106,6 +106,9 @@ pub struct SiteStatus {
     /// crawler is asked for a licence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_no_license: bool,
+    /// Whether the policy demands a licence that the policy or the origin names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_for_license: bool,
     /// The origin's own robots.txt, if the policy reads it.
     pub origin_robots: Option<OriginRobotsStatus>,
 }
@@ -346,6 +349,7 @@ fn fill_from_entry(
         asks_for_no_license: policy.reads_origin()
             && policy.license_demands().next().is_some()
             && !site.signals.has_license(),
+        asks_for_license: policy.license_demands().next().is_some() && site.signals.has_license(),
         retire: RetireStatus::for_policy(policy, site.at),
         origin_robots: reports.get(&site.name).map(|report| {
             let (served, unavailable_until) = ServedRobotsKind::at(site, now);

@@ -446,6 +446,25 @@ fn long_pause_needs_to_be_confirmed() {
 }
 
 #[test]
+fn pause_of_several_sites_needs_all() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write_policy(directory.path(), "a.yaml", &policy_text("/one"));
+    write_policy(
+        directory.path(),
+        "b.yaml",
+        &policy_text("/one").replace("a.example", "b.example"),
+    );
+    let manager = start_manager(directory.path(), None, 0);
+    let mut request = PauseRequest::default();
+    assert_eq!(
+        manager.pause(&request, Timestamp(0)),
+        Err(PauseError::SeveralSites(vec!["a".into(), "b".into()]))
+    );
+    request.all = true;
+    assert!(manager.pause(&request, Timestamp(0)).is_ok());
+}
+
+#[test]
 fn files_that_are_no_text_or_too_large_are_findings() {
     let directory = tempfile::tempdir().expect("a directory");
     write_policy(directory.path(), "a.yaml", &policy_text("/one"));

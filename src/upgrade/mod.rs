@@ -6,8 +6,8 @@
 //! An upgrade has these steps (`docs/deploy.md`):
 //! 1. *Starting*: the next process checks settings, policies, certificates and state. Then it
 //!    reports that it is ready.
-//! 2. *Passing*: the running process closes the state directory and passes its listeners, its
-//!    locks, and the state that is in no file. The running process still accepts connections and
+//! 2. *Passing*: the running process closes the state directory, and passes its listeners and the
+//!    locks of the state directory and the control socket. It still accepts connections and
 //!    answers requests. It tells the next process about each robots.txt that it serves.
 //! 3. *Opening*: the next process opens everything in a transaction that is not committed. When the
 //!    running process allows it, the next process commits the transaction and accepts connections.

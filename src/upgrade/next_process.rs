@@ -10,10 +10,10 @@ use crate::printable::{OutputStyle, SanitizingWriter};
 use crate::settings::ListenAddress;
 use crate::threads::spawn;
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -290,8 +290,8 @@ pub struct OwnCommandLine {
 }
 
 impl OwnCommandLine {
-    /// Without the flag `--successor`. Another version may be at the path now. For a bare name, which
-    /// the shell looked up, it is the path of the program that runs.
+    /// Without the flag `--successor`. Another version may be at the path now. A bare name is looked up
+    /// in `PATH`.
     ///
     /// # Errors
     /// The system does not say which program runs.
@@ -300,7 +300,11 @@ impl OwnCommandLine {
         let called = arguments.next().map(PathBuf::from).unwrap_or_default();
         // As it was called, so that links to another version are followed.
         let path = match called.components().count() {
-            0 | 1 => std::env::current_exe()?,
+            0 | 1 => find_in_path(
+                &called,
+                &std::env::var_os("PATH").unwrap_or_default(),
+                std::env::current_exe()?,
+            ),
             _ => std::path::absolute(called)?,
         };
         let arguments = arguments
@@ -329,10 +333,19 @@ impl OwnCommandLine {
     }
 }
 
+/// The first file of this name in `directories` (the value of `PATH`) that leads to `running`; else
+/// `running` itself.
+fn find_in_path(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
+    std::env::split_paths(directories)
+        .map(|directory| directory.join(name))
+        .find(|program| program.canonicalize().is_ok_and(|found| found == running))
+        .unwrap_or(running)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn hanging_process_is_killed_and_quoted() {
@@ -372,12 +385,41 @@ mod tests {
     }
 
     #[test]
-    fn message_of_a_later_version_is_ignored() {
-        let message =
-            serde_json::from_str::<PredecessorMessage>(r#"{"message":"weather","sun":true}"#);
-        assert!(
-            matches!(message, Ok(PredecessorMessage::Unknown)),
-            "{message:?}"
+    fn message_of_another_version_is_ignored() {
+        // An earlier version sends the second one.
+        for message in [
+            r#"{"message":"weather","sun":true}"#,
+            r#"{"message":"memory","memory":{"lived":7,"behaviours":null,"servers":[]}}"#,
+        ] {
+            let message = serde_json::from_str::<PredecessorMessage>(message);
+            assert!(
+                matches!(message, Ok(PredecessorMessage::Unknown)),
+                "{message:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn link_in_path_is_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        let other = root.join("other");
+        let links = root.join("links");
+        let running = root.join("crawlgate-1");
+        for directory in [&other, &links] {
+            std::fs::create_dir(directory).expect("a directory");
+        }
+        for program in [&running, &other.join("crawlgate")] {
+            std::fs::write(program, "").expect("a program");
+        }
+        symlink(&running, links.join("crawlgate")).expect("a link");
+        let directories =
+            std::env::join_paths([&other, &root.join("none"), &links]).expect("a search path");
+        let name = Path::new("crawlgate");
+        assert_eq!(
+            find_in_path(name, &directories, running.clone()),
+            links.join("crawlgate")
         );
+        assert_eq!(find_in_path(name, OsStr::new(""), running.clone()), running);
     }
 }

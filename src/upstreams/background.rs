@@ -17,7 +17,7 @@ use crate::dns::{HostLookupError, resolve_host};
 use crate::heads::OWN_USER_AGENT;
 use crate::settings::HealthSettings;
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use http::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
 use pingora_core::Error;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
@@ -27,11 +27,10 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::services::ServiceReadyNotifier;
 use pingora_core::services::background::BackgroundService;
 use pingora_http::RequestHeader;
-use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// The limits for the time to live of an answer.
@@ -41,6 +40,9 @@ const MAX_TTL: Duration = Duration::from_secs(300);
 const NO_ADDRESS_RETRY: Duration = Duration::from_secs(2);
 /// How long the start waits for the first lookups, so that the first request finds an address.
 const START_LIMIT: Duration = Duration::from_secs(5);
+/// How long the start then waits for the first checks, so that no request goes to a server that is
+/// down. Longer than a check takes by default, and shorter than an upgrade waits.
+const CHECK_LIMIT: Duration = Duration::from_secs(3);
 
 /// Checks all servers of origins with `health`.
 pub struct HealthChecker {
@@ -59,14 +61,17 @@ impl HealthChecker {
         }
     }
 
-    /// Checks all addresses of one server once in each `every`. Never ends.
+    /// Checks all addresses of one server once in each `every`. Never ends. Drops `begun`
+    /// after the first checks.
     async fn check_repeatedly(
         &self,
         group: &ServerGroup,
         entry: &ConfiguredServer,
         rules: &HealthSettings,
+        begun: Sender<()>,
     ) {
         let host = group.health_check_host(entry);
+        let mut begun = Some(begun);
         loop {
             let began = Instant::now();
             let servers = group.servers_of(entry);
@@ -76,6 +81,7 @@ impl HealthChecker {
                     .map(|server| self.check(group, server, rules, &host)),
             )
             .await;
+            begun.take();
             sleep_until(began + rules.every).await;
         }
     }
@@ -154,8 +160,12 @@ impl HealthChecker {
 
 #[async_trait]
 impl BackgroundService for HealthChecker {
-    /// Runs until the shutdown.
-    async fn start(&self, mut shutdown: ShutdownWatch) {
+    /// Runs until the shutdown. Is ready when each server was checked once, or after `CHECK_LIMIT`.
+    async fn start_with_ready_notifier(
+        &self,
+        mut shutdown: ShutdownWatch,
+        ready: ServiceReadyNotifier,
+    ) {
         let checked = self
             .upstreams
             .groups
@@ -164,14 +174,26 @@ impl BackgroundService for HealthChecker {
         let watched = checked.flat_map(|(group, rules)| {
             group.entries.iter().map(move |entry| (group, entry, rules))
         });
-        let watches = join_all(
-            watched.map(|(group, entry, rules)| self.check_repeatedly(group, entry, rules)),
-        );
+        let (begun, all_begun) = channel(1);
+        let watches = join_all(watched.map(|(group, entry, rules)| {
+            self.check_repeatedly(group, entry, rules, begun.clone())
+        }));
+        drop(begun);
         tokio::select! {
-            _ = watches => {}
+            _ = join(watches, announce_when_begun(all_begun, CHECK_LIMIT, ready)) => {}
             _ = shutdown.wait_for(|is_over| *is_over) => {}
         }
     }
+}
+
+/// Marks a service as ready when all senders to `begun` are dropped, or after `limit`.
+async fn announce_when_begun(
+    mut begun: Receiver<()>,
+    limit: Duration,
+    ready: ServiceReadyNotifier,
+) {
+    let _ = timeout(limit, begun.recv()).await;
+    ready.notify_ready();
 }
 
 /// Resolves the names of servers, and keeps their addresses up to date.
@@ -187,11 +209,11 @@ struct NamedServer<'u> {
 }
 
 impl NamedServer<'_> {
-    /// Resolves the name now, and then whenever a lookup is due; never ends. `begun` gets a permit
+    /// Resolves the name now, and then whenever a lookup is due; never ends. Drops `begun`
     /// after the first lookup.
-    async fn resolve_repeatedly(mut self, begun: &Semaphore) {
+    async fn resolve_repeatedly(mut self, begun: Sender<()>) {
         let mut pause = self.resolve().await;
-        begun.add_permits(1);
+        drop(begun);
         loop {
             self.wait_until_due(pause).await;
             pause = self.resolve().await;
@@ -303,18 +325,15 @@ impl BackgroundService for OriginResolver {
         ready: ServiceReadyNotifier,
     ) {
         let named = self.0.named_servers();
-        let Ok(count @ 1..) = u32::try_from(named.len()) else {
-            return ready.notify_ready();
-        };
-        let begun = Semaphore::new(0);
-        let announce = async {
-            let _ = timeout(START_LIMIT, begun.acquire_many(count)).await;
-            ready.notify_ready();
-            pending::<()>().await;
-        };
+        let (begun, all_begun) = channel(1);
+        let lookups = join_all(
+            named
+                .into_iter()
+                .map(|server| server.resolve_repeatedly(begun.clone())),
+        );
+        drop(begun);
         tokio::select! {
-            _ = join_all(named.into_iter().map(|server| server.resolve_repeatedly(&begun))) => {}
-            () = announce => {}
+            _ = join(lookups, announce_when_begun(all_begun, START_LIMIT, ready)) => {}
             _ = shutdown.wait_for(|is_over| *is_over) => {}
         }
     }

@@ -9,7 +9,7 @@
 //! | on trial | up | the server answers the request |
 //! | on trial | ejected | the request fails: for a longer time, or for the rest of its time if the trial was early |
 //! | on trial | ejected | the request has no result: for the rest of its time |
-//! | any | down | several checks in a row failed |
+//! | any | down | several checks in a row failed, or the first one of this process |
 //! | down | up | several checks in a row succeeded |
 
 use crate::settings::EjectionSettings;
@@ -33,7 +33,7 @@ pub struct ServerState {
 #[derive(Debug, Default)]
 struct CheckSeries {
     is_success: bool,
-    /// How many checks in a row had this result.
+    /// How many checks in a row had this result. Zero before the first check.
     length: u32,
 }
 
@@ -154,9 +154,12 @@ impl ServerState {
         was_on_trial
     }
 
-    /// Counts a check. Returns the number of checks in a row with this result.
+    /// Counts a check. Returns the number of checks in a row with this result. The first check of the
+    /// server counts as any number: nothing is known against it.
     pub fn count_check(&mut self, is_success: bool) -> u32 {
-        let length = if self.checks.is_success == is_success {
+        let length = if self.checks.length == 0 {
+            u32::MAX
+        } else if self.checks.is_success == is_success {
             self.checks.length.saturating_add(1)
         } else {
             1
@@ -189,7 +192,7 @@ mod tests {
     fn cause_at(second: i64) -> ExclusionCause {
         ExclusionCause {
             since: Timestamp(second),
-            reason: "connect_refused".into(),
+            reason: "connect_refused",
             status: None,
         }
     }
@@ -258,7 +261,7 @@ mod tests {
         let mut state = ServerState::default();
         let counts =
             [true, true, false, false, false, true].map(|is_success| state.count_check(is_success));
-        assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
+        assert_eq!(counts, [u32::MAX, u32::MAX, 1, 2, 3, 1]);
     }
 
     #[test]

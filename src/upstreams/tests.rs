@@ -422,9 +422,8 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
 }
 
 #[tokio::test]
-async fn down_server_gets_no_retry() {
+async fn server_down_by_its_first_check_gets_no_retry() {
     let health = HealthSettings {
-        unhealthy_after: 1,
         path: "/".into(),
         ..HealthSettings::default()
     };

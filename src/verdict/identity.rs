@@ -41,8 +41,7 @@ pub enum Identity {
     /// lately. Counts as unverified.
     #[serde(rename = "unverified")]
     Suspended,
-    /// Not known yet: the crawler can be proven here, but its proof is pending or not available
-    /// now. Counts as unverified.
+    /// Not verified yet. The next request may be verified. Counts as unverified.
     #[serde(rename = "unverified")]
     Pending,
 }

@@ -114,7 +114,10 @@ impl Explanation {
             lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
-            lines.add("host", "no crawler has requested this host yet");
+            lines.add(
+                "host",
+                "no crawler has requested this host yet; a host with another port is another host",
+            );
             hosts
                 .iter()
                 .take(MAX_HOSTS)
@@ -291,8 +294,8 @@ impl Explanation {
                  crawler may still use an older robots.txt"
             }
             Unproven => {
-                "it does not count as a violation yet, because the crawler may still use an older \
-                 robots.txt"
+                "enforcement blocks it, but it does not count as a violation yet, because the \
+                 crawler may still use an older robots.txt"
             }
             Ambiguous if self.readings == RobotsReadings::OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a disallowed URL: not a violation"

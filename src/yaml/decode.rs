@@ -421,7 +421,7 @@ pub fn strip_http_scheme(url: &str) -> Option<&str> {
 }
 
 /// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`). The
-/// error says what to write. Parts of a millisecond and more than a century are errors.
+/// error says what to write. More than a century is an error.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let text = text.trim();
     let is_number = text
@@ -459,6 +459,10 @@ fn parse_parts(mut rest: &str) -> Option<Duration> {
             "w" => 604_800.0,
             _ => return None,
         };
+        // As the schema has it: digits on both sides of the point.
+        if number.starts_with('.') || number.ends_with('.') {
+            return None;
+        }
         let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
         total = total.checked_add(part)?;
     }
@@ -466,8 +470,8 @@ fn parse_parts(mut rest: &str) -> Option<Duration> {
 }
 
 /// The known word that `written` was probably meant to be: the one with the smallest edit distance,
-/// the first of equals, without regard to case. `None` if all distances exceed one plus a quarter of
-/// the word's length.
+/// the first of equals, without regard to case. A word that begins with `written` has the distance
+/// one. `None` if all distances exceed one plus a quarter of the word's length.
 pub fn nearest_word<'k>(
     written: &str,
     known: impl IntoIterator<Item = &'k str>,
@@ -476,14 +480,24 @@ pub fn nearest_word<'k>(
     known
         .into_iter()
         .map(|word| {
-            (
-                strsim::damerau_levenshtein(&written, &word.to_ascii_lowercase()),
-                word,
-            )
+            let distance = strsim::damerau_levenshtein(&written, &word.to_ascii_lowercase());
+            let most = if is_beginning(&written, word) {
+                1
+            } else {
+                distance
+            };
+            (distance.min(most), word)
         })
         .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
+}
+
+/// Whether a known word begins with what was written, which has four or more bytes, without regard
+/// to case.
+pub fn is_beginning(written: &str, known: &str) -> bool {
+    let beginning = known.get(..written.len().max(4));
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(written))
 }
 
 /// A field of a map, and whether the decoder asked for it.

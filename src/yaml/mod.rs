@@ -11,8 +11,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, RelatedSpan, Severity};
 pub use source::{SourceFile, SourceSpan};
 
 pub(crate) use decode::{
-    Decoder, MapFields, NodeReader, decode_file, is_plain_word, nearest_word, parse_duration,
-    strip_http_scheme,
+    Decoder, MapFields, NodeReader, decode_file, is_beginning, is_plain_word, nearest_word,
+    parse_duration, strip_http_scheme,
 };
 pub(crate) use source::{Located, located_values};
 pub(crate) use tree::{Mapping, Node, NodeValue, YamlDocument, saturating_u32};

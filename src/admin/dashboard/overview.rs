@@ -149,6 +149,10 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
             .filter_map(|entry| missing_setting(row, entry));
         missing.extend(settings.map(|setting| (place, setting)));
     }
+    report.has_reservation = snapshot.sites().iter().any(|entry| {
+        (report.site.is_empty() || report.site == entry.site.name)
+            && entry.site.policy.reservation().is_some()
+    });
     for (place, setting) in &missing {
         let instruction = setting.instruction(missing.iter().map(|(_, setting)| setting));
         if !report.to_block.contains(&instruction) {

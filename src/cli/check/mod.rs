@@ -19,7 +19,7 @@ use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
 use crate::policy::model::EnforcementMode;
 use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
 use crate::robots::RobotsFile;
-use crate::settings::Settings;
+use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
@@ -145,7 +145,7 @@ fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
 /// warnings about missing proof if the settings allow published lists.
 fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     let config = arguments.config.as_deref();
-    let (settings_file, settings) = config
+    let (mut settings_file, settings) = config
         .map(server_flags::read_settings_file)
         .transpose()?
         .unzip();
@@ -189,6 +189,9 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
             }
         }
     }
+    if let (Some(file), Some(settings)) = (&mut settings_file, &settings) {
+        add_settings_warnings(settings, &loaded, file);
+    }
     let mut checked = CheckResults {
         found,
         sitemaps,
@@ -210,6 +213,56 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     checked.counts.errors += unusable;
     checked.counts.warnings += checked.certificates.len() - unusable;
     Ok(checked)
+}
+
+/// Adds warnings about settings that work, but not as their owner may think.
+fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mut FileFindings) {
+    if let Some(evidence) = &settings.evidence
+        && (evidence.timestamps.is_empty() || !settings.identity.can_prove())
+    {
+        file.diagnostics.push(warning(
+            "evidence-unproven",
+            "the evidence proves no times, or not who a client is: that is only your word",
+            "write \"identity: { outgoing: yes }\" and \"evidence: { timestamps: [URL] }\"",
+        ));
+    }
+    if settings.origins.is_empty() {
+        return;
+    }
+    let origins = OriginIndex::new(&settings.origins);
+    let hosts = policies::valid_sites(loaded).flat_map(|site| &site.policy.hosts);
+    let hosts = hosts.map(|host| host.value.to_string());
+    let unserved = join(
+        hosts.filter(|host| origins.find(host.as_bytes(), b"/").is_none()),
+        ", ",
+    );
+    if !unserved.is_empty() {
+        file.diagnostics.push(warning(
+            "host-without-origin",
+            &format!(
+                "\"origins\" has no origin for these hosts of policies, so crawlgate answers 502: {unserved}"
+            ),
+            "add the hosts to \"origins\", or an origin without \"hosts\" for every other host",
+        ));
+    }
+    let sites = policies::valid_sites(loaded).filter(|site| site.perhaps_behind_cache);
+    let sites = join(sites.map(|site| &site.name), ", ");
+    if !settings.trusted_proxies.is_empty() && !sites.is_empty() {
+        file.diagnostics.push(warning(
+            "cache-unknown",
+            &format!("\"trusted_proxies\" may be caches, so no violation counts yet: {sites}"),
+            "write \"enforcement: { behind_cache: no }\" into these policies; \"yes\" if a proxy caches robots.txt",
+        ));
+    }
+}
+
+/// A warning about a file as a whole.
+fn warning(id: &'static str, message: &str, help: &str) -> Diagnostic {
+    let finding = Diagnostic::whole_file(id, message).help(help);
+    Diagnostic {
+        severity: Severity::Warning,
+        ..finding
+    }
 }
 
 /// The policies to check if no path is given: those that `run` would use. `None` if the settings have

@@ -19,7 +19,8 @@ pub struct SitemapFlags {
     /// Check the URLs of this sitemap, or sitemap index, against the rules; may be repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
     sitemaps: Vec<String>,
-    /// Request each URL of the sitemaps, and report those that redirect, fail, are missing or noindex
+    /// Request each URL of the sitemaps, and report those that redirect, fail, are missing, noindex
+    /// or have another canonical URL
     #[arg(long, requires = "sitemaps")]
     fetch: bool,
     /// How long --fetch may take, for all sitemaps together

@@ -88,6 +88,13 @@ impl RobotsComparison {
                     .is_none_or(|rules| Some(rules) == self.before()),
             })
     }
+
+    /// Whether the origin has no rules for the first host, but another place has some.
+    pub fn origin_lacks_rules(&self) -> bool {
+        let none = Some([].as_slice());
+        let origin = self.0.iter().find(|copy| copy.is_origin);
+        origin.is_some_and(|copy| copy.answer.rules() == none) && self.before() != none
+    }
 }
 
 /// A host with `www.`, or without it if it has that.

@@ -120,18 +120,16 @@ impl PolicyDraftInputs<'_> {
             Some((rest, _)) if closes_site => format!("{rest}\n\n{ACKNOWLEDGEMENT}\n"),
             _ => text,
         };
-        let comment = match source {
+        let mut comment = match source {
             DraftSource::PresetAndOrigin => leading_comment(&before),
             _ => String::new(),
         };
         let keeps_comment = (!comment.is_empty()).then(|| is_comment(&comment));
-        let kept = if keeps_comment == Some(true) {
-            comment.as_str()
-        } else {
-            ""
-        };
+        if keeps_comment == Some(false) {
+            comment.clear();
+        }
         DraftedPolicy {
-            text: self.add_fields(&text, source, kept),
+            text: self.add_fields(&text, source, &comment),
             source,
             closes_site,
             keeps_comment,
@@ -177,7 +175,8 @@ impl PolicyDraftInputs<'_> {
             policy += "\n# The origin may disallow more, so the preset's tests for allowed requests are left out.\n";
         }
         if !tests.is_empty() {
-            policy += &format!("\ntests:\n{tests}");
+            policy +=
+                &format!("\n# These are judged as if \"mode\" were enforce.\ntests:\n{tests}");
         }
         policy
     }
@@ -197,16 +196,19 @@ impl PolicyDraftInputs<'_> {
                 "# previous: {before}   # only if {before} was robots.txt everywhere for 24 hours before crawlgate"
             )
         };
+        // The preset's own comment, of one line, follows if there is room.
+        let text = match text.split_once(COMMENT) {
+            Some((start, rest)) if !comment.is_empty() => {
+                let (own, after) = rest.split_once('\n').unwrap_or_default();
+                let has_room = is_comment(&format!("{comment}{own}"));
+                start.to_owned() + if has_room { rest } else { after }
+            }
+            _ => text.to_owned(),
+        };
         let lines = comment.lines().map(|line| format!("    {line}\n"));
         let comment = match comment {
             "" => String::new(),
             _ => COMMENT.to_owned() + &join(lines, ""),
-        };
-        // The lines of the preset's own comment follow, if it has one.
-        let text = if comment.is_empty() {
-            text
-        } else {
-            &text.replacen(COMMENT, "", 1)
         };
         let hosts = yaml_list(self.hosts);
         let missing = self.missing_host().map_or_else(String::new, |host| {
@@ -416,6 +418,10 @@ mod tests {
             let comment = site.policy.robots.comment.as_deref().unwrap_or_default();
             assert!(comment.starts_with(&expected), "{comment}");
         }
+        let nearly_full = format!("# {}\n{rules}", "x".repeat(4_090));
+        let (text, is_kept) = draft_beside(Preset::Publisher, &nearly_full);
+        assert_eq!(is_kept, Some(true));
+        assert!(!text.contains("Text and data"), "{text}");
         let long = format!("# {}\n{rules}", "x".repeat(5_000));
         let (text, is_kept) = draft_beside(Preset::OpenSite, &long);
         assert_eq!((is_kept, text.contains("comment:")), (Some(false), false));

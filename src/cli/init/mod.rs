@@ -80,7 +80,7 @@ fn parse_unchanged(written: &str) -> Result<Duration, &'static str> {
 pub fn run(arguments: &Arguments) -> Result {
     let mut hosts = answers::hosts_or_ask(&arguments.hosts)?;
     let origin = answers::origin_or_ask(arguments.origin.as_ref())?;
-    let files = NewFilePaths::new(&arguments.directory, &hosts[0])?;
+    let files = NewFilePaths::new(&arguments.directory, &hosts[0], &origin)?;
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
     print_text(&comparison)?;
@@ -134,6 +134,7 @@ pub fn run(arguments: &Arguments) -> Result {
         settings: printable_path(&files.settings),
         limits_bing: arguments.preset == Some(Preset::SearchYesTrainingNo),
         agrees: comparison.agrees(),
+        origin_lacks_rules: comparison.origin_lacks_rules(),
         wants_unchanged: arguments.unchanged_for.is_some(),
         first_day_end: now().plus(FIRST_DAY).human_readable(),
         is_own_origin: hosts.contains(&origin.host),
@@ -169,6 +170,7 @@ struct Summary<'a> {
     /// Whether pages get the tag `bingbot: nocache`.
     limits_bing: bool,
     agrees: bool,
+    origin_lacks_rules: bool,
     wants_unchanged: bool,
     first_day_end: String,
     /// Whether the origin has the name of the site: crawlgate would forward requests to itself.

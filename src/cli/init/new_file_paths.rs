@@ -3,8 +3,9 @@
 //! is overwritten.
 
 use crate::cli::server_flags::load_settings_alone;
-use crate::cli::{Failure, Result, file_failure, write_new_file};
+use crate::cli::{Failure, Result, write_new_file};
 use crate::printable::{join, printable_path};
+use crate::settings::{OriginIndex, OriginServerAddress};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,13 +19,15 @@ pub struct NewFilePaths {
     pub settings: PathBuf,
     /// Whether the settings exist, and stay as they are.
     pub is_second_site: bool,
-    /// Whether they name the site in `origins`.
+    /// Whether requests of the site already reach its origin with them.
     pub has_origin: bool,
+    /// The servers of all hosts that they do not name.
+    pub other_servers: Vec<String>,
 }
 
 impl NewFilePaths {
     /// The files of a site in a directory. Fails if its settings have mistakes.
-    pub fn new(directory: &Path, site: &str) -> Result<NewFilePaths> {
+    pub fn new(directory: &Path, site: &str, origin: &OriginServerAddress) -> Result<NewFilePaths> {
         let directory = if directory == Path::new(".") {
             Path::new("")
         } else {
@@ -33,12 +36,19 @@ impl NewFilePaths {
         let settings = directory.join("crawlgate.yaml");
         let is_second_site = settings.symlink_metadata().is_ok();
         let mut has_origin = false;
+        let mut other_servers = Vec::new();
         let (policies, before) = if is_second_site {
             let found = load_settings_alone(&settings)?;
-            has_origin = found
-                .origins
-                .iter()
-                .any(|origin| origin.hosts.iter().any(|host| host == site));
+            let index = OriginIndex::new(&found.origins);
+            if let Some(reached) = index.find(site.as_bytes(), b"/") {
+                let reached = &found.origins[reached];
+                let mut servers = reached.servers.iter();
+                has_origin = reached.hosts.iter().any(|host| host == site)
+                    || servers.all(|server| server.address == *origin);
+                if reached.hosts.is_empty() {
+                    other_servers.extend(reached.servers.iter().map(|server| server.address.url()));
+                }
+            }
             (found.policies, format!("before-{site}.txt"))
         } else {
             (directory.join("policies"), "before.txt".to_owned())
@@ -50,6 +60,7 @@ impl NewFilePaths {
             policies,
             is_second_site,
             has_origin,
+            other_servers,
         })
     }
 
@@ -81,7 +92,6 @@ impl NewFilePaths {
 
     /// Writes the files, without `before` if there is none. Leaves none if one cannot be written.
     pub fn write(&self, policy: &str, before: Option<&[u8]>, settings: &str) -> Result {
-        fs::create_dir_all(&self.policies).map_err(file_failure("create", &self.policies))?;
         let contents = [Some(policy.as_bytes()), before, Some(settings.as_bytes())];
         let mut written = Vec::new();
         for (path, bytes) in std::iter::zip(self.all(), contents) {

@@ -12,7 +12,7 @@ use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
-use crate::printable::printable;
+use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
 use crate::yaml::{nearest_word, strip_http_scheme};
 use std::collections::BTreeSet;
@@ -135,24 +135,33 @@ pub fn run(arguments: &Arguments) -> Result {
     } else {
         let colour = super::supports_colour(&std::io::stdout());
         let mut out = super::stdout_printer(colour);
-        for (place, answer) in answers.iter().enumerate() {
-            out.write_all(if place > 0 { b"\n" } else { b"" })?;
-            answer.write(&mut out, &name, &file, colour)?;
+        if arguments.list.is_some() {
+            for of_agent in answers.chunks_mut(urls.len().max(1)) {
+                url_verdict::write_short(of_agent, &name, &mut out)?;
+            }
+        } else {
+            for (place, answer) in answers.iter().enumerate() {
+                out.write_all(if place > 0 { b"\n" } else { b"" })?;
+                answer.write(&mut out, &name, &file, colour)?;
+            }
         }
         out.flush()?;
     }
     findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
 
-/// Fails for a token that no crawler looks for, if another one is probably meant.
+/// Fails for a token that no crawler looks for and no group names, if another one is probably meant.
 fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &DialectRules) -> Result {
     for agent in agents
         .iter()
         .filter(|agent| agent.crawler.is_none() && !agent.is_user_agent)
     {
         let written = agent.written;
-        if let Some(meant) = meant_tokens_help(written, registry)
-            .or_else(|| nearest_token_help(written, registry, rules))
+        let near = nearest_word(written, registry.tokens());
+        if !registry.has_token(written)
+            && rules.groups_for(written.as_bytes()).0 != GroupMatch::Named
+            && let Some(meant) = meant_tokens_help(written, registry)
+                .or_else(|| near.map(|near| format!("did you mean {near}?")))
         {
             fail!(
                 Usage,
@@ -161,14 +170,6 @@ fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &Dialect
         }
     }
     Ok(())
-}
-
-/// The help for a token that neither the registry nor a group of the file has: the nearest one.
-fn nearest_token_help(token: &str, registry: &Registry, rules: &DialectRules) -> Option<String> {
-    let near = nearest_word(token, registry.tokens())?;
-    let is_named = near.eq_ignore_ascii_case(token)
-        || rules.groups_for(token.as_bytes()).0 == GroupMatch::Named;
-    (!is_named).then(|| format!("did you mean {near}?"))
 }
 
 /// Parses all `--agent` flags. `named` are the tokens of the file that the registry does not know.
@@ -238,14 +239,8 @@ fn print_status_verdicts(
         _ if allowed => "crawlers take that for a site without rules, so everything is allowed",
         _ => "crawlers take that for a closed site, so everything is denied",
     };
-    let source = &arguments.file;
-    let mut text = format!("{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).");
-    for person in tested_agents.iter().filter(|agent| agent.is_person) {
-        text += &format!(
-            "\n\"{}\" is a visitor's: rules are not for visitors.",
-            person.written
-        );
-    }
+    let source = printable_path(&arguments.file);
+    let text = format!("{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).");
     print_result(arguments.json, &answers, text)?;
     findings_failure_unless(answers.iter().all(|answer| answer.allowed))
 }
@@ -271,24 +266,34 @@ fn require_file(
         RobotsFetchOutcome::Unavailable(status) | RobotsFetchOutcome::Unreachable(status) => {
             fail!(
                 Runtime,
-                "{source} answered {status}, so there is no file to {purpose}"
+                "{} answered {status}, so there is no file to {purpose}",
+                printable_path(source)
             )
         }
     }
 }
 
 /// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
-/// 2.3.1.3). Warns about a file that is not a robots.txt.
+/// 2.3.1.3). Fails if the site asks for a login, by its status or by a page. Warns about a file that
+/// is not a robots.txt.
 pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     let mut file = match fetch_source(source)? {
-        RobotsFetchOutcome::Unavailable(_) => DatedRobotsTxt {
-            name: source.to_owned(),
+        RobotsFetchOutcome::Unavailable(status) if !matches!(status, 401 | 403) => DatedRobotsTxt {
+            name: printable_path(source),
             bytes: Vec::new(),
             since: None,
         },
         fetched => require_file(fetched, source, purpose)?,
     };
-    if warn_unless_robots_txt(&file.name, &RobotsFile::parse(&*file.bytes)) {
+    let parsed = RobotsFile::parse(&*file.bytes);
+    if parsed.is_html_page(false) && strip_http_scheme(source).is_some() {
+        fail!(
+            Runtime,
+            "{} is a web page, so there is no file to {purpose}",
+            file.name
+        );
+    }
+    if warn_unless_robots_txt(&file.name, &parsed) {
         file.name
             .push_str(" (no robots.txt, so it allows everything)");
     }

@@ -4,6 +4,7 @@
 
 use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
+use crate::numbers::{plural_thousands, thousands};
 use crate::printable::{clip, join, printable};
 use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, escape_url};
 use askama::Template;
@@ -149,6 +150,30 @@ impl<'a> UrlVerdict<'a> {
         }
         writeln!(out, "{text}")
     }
+}
+
+/// Writes the verdicts for a crawler: one line for each URL, the denied ones first, and how many are
+/// denied.
+pub fn write_short(
+    verdicts: &mut [UrlVerdict<'_>],
+    name: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut agent = String::new();
+    let mut denied = 0_usize;
+    verdicts.sort_by_key(|verdict| verdict.allowed);
+    for verdict in &*verdicts {
+        agent = printable_excerpt(verdict.tested_agent.display_name());
+        denied += usize::from(!verdict.allowed);
+        let access = allow_or_deny(verdict.allowed);
+        write!(out, "{access} {agent} {}", printable_excerpt(verdict.url))?;
+        if let (Some(line), Some(rule)) = (verdict.line, &verdict.rule) {
+            write!(out, "  by {name}:{line} {rule}")?;
+        }
+        writeln!(out)?;
+    }
+    let urls = plural_thousands(verdicts.len(), "URL");
+    writeln!(out, "Denied to {agent}: {} of {urls}", thousands(denied))
 }
 
 /// A verdict as text.

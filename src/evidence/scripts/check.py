@@ -125,8 +125,10 @@ for entry in map(json.loads, chain):
         continue
     named = data.get("proof_entry")
     target, crawler = value_of(entry, "target"), entry["chain"]["crawler"]
-    lacks = " without a licence," if "license" in (data.get("action"), data.get("would")) else ""
-    print(data["arrived"], crawler + ":", data["kind"] + "," + lacks, data.get("rule", "no rule") + ", status", data["status"])
+    kind = data["kind"] if data["kind"] != "allowed" else "not disallowed by robots.txt"
+    token = " with a licence token," if "license_token" in data else ""
+    lacks = " without a licence," if "license" in (data.get("action"), data.get("would")) else token
+    print(data["arrived"], crawler + ":", kind + "," + lacks, data.get("rule", "no rule") + ", status", data["status"] or "not known")
     print(data["arrived"], "identity:", proofs.get(named["sha256"], "the proof is older than the log") if named else data["identity"] + ", no proof")
     for version in [data["sha256"], *data["cached_sha256"]]:
         robots = open(f"robots/{version}.txt", "rb").read()

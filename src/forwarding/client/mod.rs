@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::net::IpAddr;
 
 /// The other end of the connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectionPeer {
     /// Its address; a Unix socket has none.
     pub address: Option<IpAddr>,

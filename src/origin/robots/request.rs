@@ -288,8 +288,8 @@ fn response_result(request: &RobotsRequest<'_>, response: Response, url: String)
         304 if request.etag.is_some() || request.last_modified.is_some() => Unchanged,
         508 => unusable_response_result(
             &url,
-            "the answer is 508: that server asks crawlgate for this file. With --origin, name an address that serves \
-             the application's own file",
+            "the answer is 508: that server asks crawlgate for this file. As the origin (--origin, or \"origins\" in \
+             the settings), name an address that serves the application's own file",
         ),
         // 206 and 304: crawlgate requested the whole file, and these responses do not contain it.
         status @ (206 | 304 | 429 | 500..=599) => {

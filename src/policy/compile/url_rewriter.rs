@@ -3,15 +3,11 @@
 //! `UrlRewriter` replaces it by the public host. If a URL has another host that crawlers cannot
 //! reach, such as `localhost`, its line is dropped.
 
-use crate::crawlers::is_public_address;
+use crate::crawlers::is_internal_host;
 use crate::policy::model::Policy;
 use crate::policy::origin::{HostOverride, InternalAuthorities};
 use crate::robots::{AbsoluteUrl, Authority, RobotsKey};
 use std::borrow::Cow;
-use std::net::IpAddr;
-
-/// Domains of internal names (RFC 6761, RFC 6762, RFC 8375; ICANN reserved `internal`).
-const INTERNAL_DOMAINS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
 
 /// Rewrites URLs of the origin's file for one site.
 pub struct UrlRewriter<'a> {
@@ -102,23 +98,4 @@ impl UrlRewriter<'_> {
                 .iter()
                 .any(|own| hosts.contains(&own.to_string()))
     }
-}
-
-/// Whether a host is not reachable from the Internet: a private address, a single label and so on.
-fn is_internal_host(name: &[u8]) -> bool {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    match name.parse::<IpAddr>() {
-        Ok(address) => !is_public_address(address),
-        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and decode escapes (WHATWG URL).
-        Err(_) if name.contains('%') || ends_in_number(&name) => true,
-        Err(_) => {
-            !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
-        }
-    }
-}
-
-/// Whether the last label of a name has only digits (or is empty), or begins with `0x`.
-fn ends_in_number(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or_default();
-    last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }

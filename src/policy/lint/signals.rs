@@ -1,7 +1,7 @@
 //! Lints of a policy's statements about the use of content. They report statements that contradict
 //! each other in different vocabularies (such as Content-Signal and Content-Usage), and rules that
-//! never count. They also report licence URLs without https, demands for a licence when no licence is named, and demands
-//! for a licence that search engines would get, too.
+//! never count. They also report licence URLs without https, demands for a licence when no licence is named, demands
+//! for a licence that search engines would get, too, and reservations that nothing records.
 
 use super::catalogue as lints;
 use crate::crawlers::{Purpose, Registry};
@@ -18,6 +18,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_disagreements(site, diagnostics);
     lint_unreachable_rules(site, diagnostics);
     lint_missing_licenses(site, diagnostics);
+    lint_unrecorded_reservation(site, diagnostics);
     lint_license_for_search(site, registry, diagnostics);
     lint_plain_http(site, diagnostics);
 }
@@ -178,6 +179,21 @@ fn lint_license_for_search(site: &Site, registry: &Registry, diagnostics: &mut D
                  unlicensed: 401 } }\"",
             ),
     );
+}
+
+/// Reports the first reservation of a site that asks nobody for a licence.
+fn lint_unrecorded_reservation(site: &Site, diagnostics: &mut Diagnostics) {
+    if let Some(span) = site.policy.reservation()
+        && site.policy.license_demands().next().is_none()
+    {
+        lints::RESERVATION_UNRECORDED.report(
+            diagnostics,
+            span,
+            "no report and no evidence shows who reads pages in spite of this: it is no rule of \
+             robots.txt",
+            "name a \"license\", and ask for it with \"unlicensed\". Or disallow the crawlers",
+        );
+    }
 }
 
 /// Reports licences with an `http:` URL (RSL 1.0 section 8).

@@ -14,7 +14,7 @@ use crate::policy::model::{
 use crate::policy::planned_pause::LONG_PAUSE;
 use crate::policy::site::{DroppedRule, RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{BlanketDisallow, PathPattern, Rule, TargetScratch, blanket_disallow};
-use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
+use crate::yaml::{Diagnostics, Located, Severity, SourceSpan, is_beginning};
 use std::time::Duration;
 
 /// Checks a site, except for [`lint_previous`].
@@ -302,8 +302,8 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
             let help = "if a crawler has this token, nothing needs to be done. To block the app, \
                         describe it in \"crawlers\" with a \"user_agent\", and write \
                         \"acknowledge: [blocks_people]\"";
-            let mut enforced = policy.enforcement.named_crawlers();
-            let severity = if enforced.any(|enforced| enforced.span == agent.span) {
+            let mut enforced = policy.enforcement.agents.iter();
+            let severity = if enforced.any(|(enforced, _)| enforced.span == agent.span) {
                 Severity::Warning
             } else {
                 Severity::Note
@@ -349,8 +349,8 @@ fn lint_wide_networks(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports unknown names under `enforcement`: a probable misspelling is a warning, any other a
-/// note.
+/// Reports unknown names under `enforcement`: a probable misspelling, or the beginning of a token,
+/// is a warning, any other a note.
 fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.enforcement.named_crawlers() {
         let name = &agent.value;
@@ -362,7 +362,9 @@ fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagn
             continue;
         }
         let message = format!("no known crawler is called \"{name}\"");
-        let (severity, help) = match agents::nearest_token(name, registry) {
+        let near = agents::nearest_token(name, registry)
+            .or_else(|| registry.tokens().find(|token| is_beginning(name, token)));
+        let (severity, help) = match near {
             Some(near) => (
                 Severity::Warning,
                 format!(

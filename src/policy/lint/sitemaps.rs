@@ -3,8 +3,9 @@
 
 use super::catalogue as lints;
 use super::subject::LintSubject;
+use crate::crawlers::is_internal_host;
 use crate::policy::model::HostPattern;
-use crate::robots::{TargetScratch, url_path};
+use crate::robots::{AbsoluteUrl, TargetScratch, url_path};
 use crate::yaml::{Diagnostics, Located, strip_http_scheme};
 
 /// The most important readers of sitemaps.
@@ -29,16 +30,20 @@ pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
             continue;
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-        if !subject.hosts.is_empty()
-            && !subject
-                .hosts
-                .iter()
-                .any(|known| is_in_domain_of(known, host))
+        let is_internal = AbsoluteUrl::parse(url.as_bytes())
+            .is_some_and(|url| is_internal_host(url.authority.name));
+        let mut hosts = subject.hosts.iter();
+        if (is_internal || !subject.hosts.is_empty())
+            && !hosts.any(|known| is_in_domain_of(known, host))
         {
             lints::SITEMAP_OTHER_HOST.report(
                 diagnostics,
                 *span,
-                format!("\"{host}\" is not one of the site's hosts"),
+                if is_internal {
+                    format!("crawlers cannot reach \"{host}\"")
+                } else {
+                    format!("\"{host}\" is not one of the site's hosts")
+                },
                 "serve the sitemap from this host, or check that it lists pages of this host. \
                  Search engines ignore pages of other hosts, unless the robots.txt of those hosts \
                  names the sitemap, too",

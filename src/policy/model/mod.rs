@@ -106,6 +106,19 @@ impl Policy {
             .filter(|demand| demand.value != UnlicensedAnswer::Pass)
     }
 
+    /// The place of the site's first reservation: of `tdm`, or of a signal that denies a use.
+    pub fn reservation(&self) -> Option<SourceSpan> {
+        let signals = &self.robots.signals;
+        let mut usages = signals.content_usage.iter();
+        let tdm = self.tdm.iter().find(|rule| rule.reserved);
+        let signal = signals.content_signal.as_ref();
+        let signal = signal.filter(|signal| signal.values.values().any(|granted| !granted.value));
+        let usage = usages.find(|rule| rule.values.iter().any(|(_, granted)| !granted));
+        tdm.map(|rule| rule.span)
+            .or(signal.map(|signal| signal.span))
+            .or(usage.map(|rule| rule.span))
+    }
+
     /// Whether one of the site's hosts is exactly this name and port. The name is compared without
     /// regard to case; wildcards do not count. A port of `authority` that equals `default_port`
     /// counts as none, and a host that is written without a port matches only an authority without

@@ -133,12 +133,12 @@ impl FollowedSite {
                     "the origin has no robots.txt, and there is no policy: crawlgate allows everything"
                 );
             }
-            Current | Absent => {
-                // Of many sites nobody reads at the start that all is well.
-                if let Some((_, _, Some(_))) = self.reported {
-                    tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt again");
-                }
+            // Of many sites nobody reads at the start that all is well.
+            Current | Absent if self.reported.is_none() => {}
+            Current => {
+                tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt");
             }
+            Absent => tracing::info!(%site, state = name, "the origin has no robots.txt"),
             // The origin was not asked yet.
             Awaited | Missing if reason.is_empty() => {}
             Kept if self.fetch.is_unasked() => {}

@@ -26,7 +26,7 @@ pub struct EdgeMetrics {
 }
 
 impl EdgeMetrics {
-    pub fn new(register: MetricRegistrar<'_>) -> EdgeMetrics {
+    pub fn new(of_requests: MetricRegistrar<'_>, register: MetricRegistrar<'_>) -> EdgeMetrics {
         let closed = register.counters(
             "crawlgate_connections_closed_total",
             "Connections of clients that crawlgate ended for a reason of its own.",
@@ -52,7 +52,7 @@ impl EdgeMetrics {
         EdgeMetrics {
             connections: ["idle", "active"].map(|state| connections.with_label_values(&[state])),
             closed,
-            rejected: register.counters(
+            rejected: of_requests.counters(
                 "crawlgate_requests_rejected_total",
                 "Requests that crawlgate rejected before it judged them, by reason.",
                 &["reason"],
@@ -67,7 +67,7 @@ impl EdgeMetrics {
                 "When the certificate in use expires. The label name is the first name in the certificate.",
                 &["name"],
             ),
-            buffers: register.gauge(
+            buffers: of_requests.gauge(
                 "crawlgate_buffers_bytes",
                 "Bytes of limits.buffers that are reserved for open requests and responses.",
             ),

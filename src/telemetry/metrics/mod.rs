@@ -78,7 +78,7 @@ impl Metrics {
     pub fn new() -> Arc<Metrics> {
         let registry = Registry::default();
         let register = MetricRegistrar(&registry);
-        // Nothing fills these in an application, so it does not show them.
+        // Nothing but a proxy fills these.
         let unseen = Registry::default();
         let of_proxy = if cfg!(feature = "proxy") {
             register
@@ -139,7 +139,7 @@ impl Metrics {
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
-            edge: EdgeMetrics::new(of_proxy),
+            edge: EdgeMetrics::new(register, of_proxy),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(

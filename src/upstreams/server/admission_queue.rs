@@ -279,7 +279,7 @@ impl AdmissionQueue {
     }
 
     fn refusal(&self, reason: &'static str) -> AdmissionRefusal {
-        let wait = self.settings.queue_timeout.as_secs().max(1);
+        let wait = self.settings.queue_timeout.as_millis().div_ceil(1000);
         AdmissionRefusal {
             reason,
             retry_after: wait.try_into().unwrap_or(u32::MAX),

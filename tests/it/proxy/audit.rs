@@ -151,6 +151,17 @@ fn audit_counts_only_requests_from_since_to_until() {
         assert_eq!(report["log"]["outside_period"], 5 - violations);
         assert_eq!(report["log"]["lines"], 5);
     }
+    let outside = [
+        "--robots",
+        "robots.txt",
+        "--since",
+        "2027-01-01",
+        "access.log",
+    ];
+    let headline = case.json(&outside)["headline"].to_string();
+    for day in ["31 Oct 2026", "1 Dec 2026"] {
+        assert!(headline.contains(day), "{headline}");
+    }
 }
 
 #[test]
@@ -660,7 +671,6 @@ fn exit_codes_differ_for_findings_usage_and_failures() {
             2,
         ),
         (&["--robots", "robots.txt", "--policies", ".", "bad.log"], 2),
-        (&["--robots", "robots.txt", "-", "-"], 2),
         (&["--robots", "robots.txt", "no.log"], 3),
         (&["--robots", "robots.txt", "."], 3),
         (&["--robots", "no.txt", "bad.log"], 3),
@@ -1275,6 +1285,23 @@ fn lines_that_are_lost_are_counted_and_fail() {
 }
 
 #[test]
+fn absent_crawler_or_quiet_time_of_the_site_is_no_failure() {
+    let shop = line("22/Nov/2026:10:00:00 +0000", "/", BINGBOT);
+    let blog = line("24/Nov/2026:10:00:00 +0000", "/", BINGBOT);
+    let log = format!("shop.example {shop}blog.example {blog}");
+    let case = Case::new(&[("hosts.log", log.as_bytes())]);
+    let site = ["--robots", "robots.txt", "hosts.log", "--site"];
+    for (narrowed, code) in [
+        (["shop.example", "--crawler", "gptbot"], 0),
+        (["shop.example", "--since", "2026-11-23"], 0),
+        (["shop.exmaple", "--crawler", "gptbot"], 3),
+    ] {
+        let output = case.run(&[&site[..], &narrowed].concat());
+        assert_eq!(output.status.code(), Some(code), "{narrowed:?}: {output:?}");
+    }
+}
+
+#[test]
 fn the_page_shows_the_numbers_and_escapes_the_log() {
     let lines = [
         line(
@@ -1319,7 +1346,7 @@ fn the_page_shows_the_numbers_and_escapes_the_log() {
             "--robots",
             "robots.txt",
             "--html",
-            "no/out.html",
+            "access.log/out.html",
             "access.log"
         ])
         .status
@@ -1716,6 +1743,10 @@ fn urls_of_sitemaps_are_compared_with_requests() {
     let missed = &crawler(&report, "googlebot")["sitemap"];
     assert_eq!(top(&missed["sections"]), [("/shop/", 2), ("/", 1)]);
     assert_eq!(missed["examples"][0], "https://shop.example/shop/a");
+    let outside = [("/old", 2), ("/shop/a?sort", 1)];
+    assert_eq!(top(&missed["outside"]), outside);
+    let csv = case.run(&[&all[..], &["--csv"]].concat()).stdout;
+    assert!(String::from_utf8_lossy(&csv).contains(",outside_sitemap,/old,2,"));
     // An image that a sitemap lists counts.
     assert_eq!(sitemap_numbers(&report, "bingbot"), [2, 3, 2, 0]);
     assert_eq!(crawler(&report, "gptbot")["sitemap"], Value::Null);
@@ -1728,7 +1759,13 @@ fn urls_of_sitemaps_are_compared_with_requests() {
     let markdown = case.run(&[&all[..], &["--markdown"]].concat()).stdout;
     for shown in [page.into_bytes(), text, markdown] {
         let shown = String::from_utf8_lossy(&shown);
-        for part in ["2 of 5 ", "50 % of 6", "/shop/ 2 (67 %)", "gone.xml"] {
+        for part in [
+            "2 of 5 ",
+            "50 % of 6",
+            "/old 2 (33 %)",
+            "/shop/ 2 (67 %)",
+            "gone.xml",
+        ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
     }

@@ -523,6 +523,44 @@ fn pretenders_and_other_times_change_nothing_of_a_log() {
 }
 
 #[test]
+fn site_that_asks_for_a_login_is_not_compared() {
+    let case = Case::new(&[("robots.txt", "User-agent: *\nDisallow: /a\n")]);
+    let page = "200 OK\r\nContent-Type: text/html";
+    for (status, body, code) in [
+        ("401 Unauthorized", "", 3),
+        ("403 Forbidden", "", 3),
+        (page, "<!DOCTYPE html><title>Log in</title>", 3),
+        ("404 Not Found", "", 1),
+        ("200 OK", "User-agent: *\nDisallow: /b\n", 1),
+    ] {
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+        let origin = crate::proxy::support::Origin::saying(answer.leak());
+        let url = format!("http://user:secret@{}", origin.address);
+        let output = case.run(&["robots.txt", &url]);
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert_eq!(output.status.code(), Some(code), "{status}: {shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+        if body.contains("/b") {
+            assert!(shown.contains("/robots.txt:2"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn sitemap_at_a_private_address_is_shown() {
+    let file = "User-agent: *\nDisallow: /a\nSitemap: https://shop.example/s.xml\n";
+    let case = Case::new(&[
+        ("old.txt", file),
+        ("new.txt", &file.replace("shop.example", "10.0.0.5")),
+    ]);
+    let difference = case.json(&["old.txt", "new.txt"]).1;
+    let change = &list(&difference["sites"][0], "settings")[0];
+    assert_eq!(change["new"], "https://10.0.0.5/s.xml");
+}
+
+#[test]
 fn robots_txt_is_compared_on_the_hosts_of_the_policies() {
     let hosts = |difference: &Value| -> Vec<Value> {
         let sites = list(difference, "sites").iter();
@@ -813,6 +851,7 @@ fn tag_of_a_type_is_shown_at_a_url_of_it() {
     let urls = |arguments: &[&str]| {
         let (_, difference) = case.json(arguments);
         let tags = list(&difference["sites"][0], "responses").iter();
+        assert!(tags.clone().all(|tag| tag["urls"].is_null()));
         tags.map(|tag| (tag["content_type"].clone(), tag["url"].clone()))
             .collect::<Vec<_>>()
     };

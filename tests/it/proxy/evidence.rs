@@ -565,11 +565,14 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
 #[test]
 fn export_without_crawler_has_a_case_of_each_and_signals() {
     let origin = Origin::plain();
-    let policy = "hosts: [shop.example]\nrobots: { origin: replace, content_usage: { train-ai: no } }\ntdm: { reservation: yes }\n";
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace, content_usage: { train-ai: no } }\n\
+                  tdm: [{ paths: [/press/], reservation: no }, { reservation: yes, policy: https://shop.example/t.json }]\n";
     let gate = Setup::before(origin.address)
         .policy("shop", policy)
         .settings("evidence: on")
         .start();
+    let bystander = format!("User-Agent: {BYSTANDER}\r\n");
+    gate.get(HOST, "/robots.txt", &bystander);
     visit(&gate, "/robots.txt");
     wait_for_entries(&gate, 1);
     let output = gate.path("").display().to_string();
@@ -591,8 +594,47 @@ fn export_without_crawler_has_a_case_of_each_and_signals() {
         assert!(entries.contains(signal) && page.contains(signal), "{page}");
     }
     assert!(entries.contains("tdmrep.json: "), "{entries}");
+    assert!(!entries.contains("tdm-policy:  ("), "{entries}");
+    // A case that is there already does not stop the others.
+    fs::remove_file(gate.path("yandexbot.tar")).expect("a case");
+    let again = evidence(&gate, &span);
+    assert_eq!(again.status.code(), Some(3), "{again:?}");
+    assert!(gate.path("yandexbot.tar").is_file());
     let empty = evidence(&gate, &[&span[..], &["--crawler", ""]].concat());
     assert_eq!(empty.status.code(), Some(2));
+    let unknown = evidence(&gate, &[&span[..], &["--crawler", "gtpbot"]].concat());
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("GPTBot"));
+}
+
+#[test]
+fn request_with_a_licence_token_is_in_the_case() {
+    let origin = Origin::plain();
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace, license: https://shop.example/l.xml }\n\
+                  enforcement: { mode: enforce, purposes: { training: { unlicensed: 401 } } }\n";
+    let gate = Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings("evidence: on")
+        .start();
+    let forged = format!("User-Agent: {GPTBOT}\r\nAuthorization: License forged\r\n");
+    assert_eq!(gate.get(HOST, "/story", &forged).status, 200);
+    assert_eq!(visit(&gate, "/story"), 401);
+    wait_for_entries(&gate, 2);
+    let findings = case(&gate, "token.tar");
+    let requests = findings["requests"].as_array().expect("requests");
+    let actions: Vec<&Value> = requests.iter().map(|one| &one["action"]).collect();
+    assert_eq!(actions, ["pass", "license"]);
+    let directory = unpacked(&gate.path("token.tar"));
+    let page = read(&directory.path().join("report.html"));
+    for part in [
+        "refused 1 of 2 requests",
+        "with a licence token",
+        "without a licence",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
+    assert!(checked.contains("with a licence token"), "{checked}");
 }
 
 #[test]

@@ -393,7 +393,7 @@ fn untranslatable_rules_are_named_in_file_and_stderr() {
 fn several_sites_have_to_be_named() {
     let directory = tempfile::tempdir().expect("a directory");
     for name in ["one", "two"] {
-        let policy = format!("hosts: [{name}.example]\nrobots: {{ origin: replace }}\n");
+        let policy = format!("hosts: [{name}.example]\n");
         std::fs::write(directory.path().join(format!("{name}.yaml")), policy).expect("a policy");
     }
     let (policies, output) = (
@@ -409,12 +409,10 @@ fn several_sites_have_to_be_named() {
         &output,
     ];
     assert_eq!(run(&arguments).status.code(), Some(2));
-    assert_eq!(
-        run(&[arguments.as_slice(), &["--site", "two"]].concat())
-            .status
-            .code(),
-        Some(0)
-    );
+    let merged = run(&[arguments.as_slice(), &["--site", "two"]].concat());
+    assert_eq!(merged.status.code(), Some(0));
+    let warning = String::from_utf8_lossy(&merged.stderr);
+    assert!(warning.contains("warning: two: ") && warning.contains("--origin-robots"));
     assert_eq!(
         run(&[arguments.as_slice(), &["--site", "three"]].concat())
             .status

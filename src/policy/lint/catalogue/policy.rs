@@ -179,8 +179,8 @@ lints! {
     /// enforcement: { agents: { HouseCrawler: enforce } }
     /// ```
     ///
-    /// If the name is nearly that of a known crawler, this is a warning: a misspelt name enforces
-    /// nothing.
+    /// If the name is nearly that of a known crawler, or its beginning (`Storebot`), this is a warning:
+    /// a misspelt name enforces nothing, and exempts nobody.
     UNKNOWN_CRAWLER: Note "unknown-crawler";
     /// The policy blocks crawlers that cannot be verified yet. Without further settings only
     /// crawlers under `crawlers` with `networks` can be verified. So `unverified: refuse` blocks
@@ -284,6 +284,19 @@ lints! {
     /// A crawler is not asked if neither its group nor the site names a licence. Crawlers of a
     /// purpose that the policy disallows are blocked, not asked.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
+    /// The policy reserves a use of the content (`tdm`, `content_signal` or `content_usage`), and
+    /// asks nobody for a licence. A reservation is no rule of robots.txt, so requests in spite of it
+    /// are in no report and in no evidence. Nothing needs to be done if you only want to publish it.
+    ///
+    /// Fix: to record these requests, name a licence, and ask for it:
+    /// [asking for a licence](policy.md#asking-for-a-licence). Or disallow the crawlers.
+    ///
+    /// ```yaml
+    /// hosts: shop.example
+    /// robots: { origin: replace }
+    /// tdm: { reservation: yes }
+    /// ```
+    RESERVATION_UNRECORDED: Note "reservation-unrecorded";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.
     ///

@@ -16,7 +16,7 @@ lints! {
     /// Disallow: /
     /// ```
     ///
-    /// Under `enforcement` it is a warning: the line blocks no visitor. In `crawlers` a token alone
+    /// Under `enforcement.agents` it is a warning: the line blocks no visitor. In `crawlers` a token alone
     /// does not match a browser: write `user_agent`. Some agents sign their requests and send the
     /// user agent of a browser, for example ChatGPT agent. crawlgate takes such an agent for a
     /// visitor. Such an agent obeys a rule only if it reads robots.txt itself.
@@ -237,7 +237,8 @@ lints! {
     /// ```
     SITEMAP_DISALLOWED: Warning "sitemap-disallowed";
     /// A sitemap is on a host that is not one of the site's. Often the line is a copy from another
-    /// site. A sitemap at a CDN works, because this host's robots.txt names it (sitemaps.org).
+    /// site, or of a development machine: `localhost`, or a private address. A sitemap
+    /// at a CDN works, because this host's robots.txt names it (sitemaps.org).
     ///
     /// Fix: serve the sitemap from this host if you can.
     ///

@@ -338,6 +338,25 @@ fn report_of_a_process_that_hangs_is_from_its_directory() {
 }
 
 #[test]
+fn one_request_for_a_site_without_an_origin_is_a_problem() {
+    let origin = Origin::plain();
+    let origins = format!(
+        "origins: {{ hosts: [shop.example], servers: http://{} }}",
+        origin.address
+    );
+    let gate = Setup::before("")
+        .with_origins(&origins)
+        .policy("blog", "hosts: blog.example\nrobots: { origin: replace }\n")
+        .start();
+    for _ in 0..30 {
+        assert_eq!(gate.get("shop.example", "/", "").status, 200);
+    }
+    assert_eq!(gate.get("blog.example", "/", "").status, 502);
+    let found = wait_for_problem(&gate, "no_origin");
+    assert!(message(&found, "no_origin").contains("blog.example: 1"));
+}
+
+#[test]
 fn host_without_an_origin_is_a_502_that_names_it() {
     let origin = Origin::plain();
     let origins = format!(

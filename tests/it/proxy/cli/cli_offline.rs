@@ -949,6 +949,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ),
         ("sitemap.xml", sitemap),
         ("wrong", "/abc\nprivate\n"),
+        ("marked", "\u{feff}/first\n/private\n"),
+        ("table", "\"/abc\",\"200\"\n/private\n"),
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let ask = |list: &str, more: &[&str]| {
@@ -978,6 +980,16 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     let output = ask("wrong", &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
+    assert!(text(&ask("table", &[]).stderr).contains("is a CSV"));
+    let file = path("robots.txt");
+    let list = path("marked");
+    let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "--urls", &list]);
+    let shown = text(&output.stdout);
+    let mut lines = shown.lines();
+    let denied = format!("deny GPTBot /private  by {file}:7 Disallow: /private");
+    assert_eq!(lines.next(), Some(&*denied), "{shown}");
+    assert_eq!(lines.next(), Some("allow GPTBot /first"));
+    assert_eq!(lines.next(), Some("Denied to GPTBot: 1 of 2 URLs"));
     let output = crawlgate(&["tester", "-", "--agent", "GPTBot", "--urls", "-"]);
     assert_eq!(output.status.code(), Some(2), "there is one standard input");
 }
@@ -1009,7 +1021,7 @@ fn tester_rejects_a_malformed_path() {
 fn tester_names_the_tokens_that_a_product_goes_by() {
     let files = directory(&[(
         "ai.txt",
-        "User-agent: GPTBot\nUser-agent: Gogglebot\nDisallow: /\n",
+        "User-agent: GPTBot\nUser-agent: Gogglebot\nUser-agent: OpenAI\nDisallow: /\n",
     )]);
     let file = files.path().join("ai.txt").display().to_string();
     let said = |agent: &str| text(&crawlgate(&["tester", &file, "--agent", agent, "/x"]).stderr);
@@ -1017,10 +1029,12 @@ fn tester_names_the_tokens_that_a_product_goes_by() {
     let misspelt = crawlgate(&["tester", &file, "--agent", "Bingbott", "/x"]);
     assert_eq!(misspelt.status.code(), Some(2));
     assert!(text(&misspelt.stderr).contains("did you mean bingbot?"));
+    let shortened = crawlgate(&["crawlers", "bing"]);
+    assert!(text(&shortened.stderr).contains("did you mean bingbot?"));
     let literal = ["tester", &file, "--agent", "Bingbott", "--literal", "/x"];
     assert_eq!(crawlgate(&literal).status.code(), Some(0));
     // The file names a crawler with a name of its own.
-    for agent in ["GPTBot", "OurOwnReader", "Gogglebot"] {
+    for agent in ["GPTBot", "OurOwnReader", "Gogglebot", "OpenAI"] {
         assert_eq!(said(agent), "", "{agent}");
     }
 }
@@ -1199,7 +1213,8 @@ fn imported_robots_txt_passes_check() {
             .any(|finding| finding["id"] == "path-without-slash")
     }));
 
-    let policy = files.path().join("shop.yaml").display().to_string();
+    let policy = files.path().join("policies/shop.yaml");
+    let policy = policy.display().to_string();
     let imported = crawlgate(&["import", &file, "-o", &policy, "--host", "shop.example"]);
     assert_eq!(
         imported.status.code(),

@@ -259,7 +259,7 @@ fn a_pause_begins_and_ends_from_the_command_line() {
     );
     let status = demo.ask("status", &[]);
     assert!(
-        text(&status.stdout).contains("\n  paused "),
+        text(&status.stdout).contains("\ndemo is paused for crawlers until "),
         "{}",
         text(&status.stdout)
     );

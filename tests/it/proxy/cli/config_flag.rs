@@ -47,6 +47,7 @@ fn settings_file_leads_each_command_to_the_running_gate() {
         ("resume", 0),
         ("traps", 0),
         ("report --json", 0),
+        ("report --crawler gtpbot", 2),
         (
             "explain --live --host shop.example --user-agent GPTBot /",
             0,
@@ -65,6 +66,31 @@ fn settings_file_leads_each_command_to_the_running_gate() {
         );
     }
     assert!(gate.path("copy.db").is_file());
+}
+
+#[test]
+fn check_warns_of_settings_that_show_less() {
+    let gate = gate_with_relative_paths();
+    let settings = "state: state\nevidence: on\ntrusted_proxies: [10.0.0.0/8]\n";
+    write_settings(&gate, "unproven.yaml", settings);
+    let text = fs::read_to_string(gate.path("unproven.yaml")).expect("settings");
+    let other_host = "origins: { hosts: blog.example, servers: http://127.0.0.1:1 }";
+    fs::write(
+        gate.path("unproven.yaml"),
+        text.replace("origins: http://127.0.0.1:1", other_host),
+    )
+    .expect("a settings file");
+    let config = gate.path("unproven.yaml").display().to_string();
+    let output = run(&["check", "--json", "--config", &config]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let ids: Vec<_> = findings
+        .filter_map(|finding| finding["id"].as_str())
+        .collect();
+    for id in ["evidence-unproven", "cache-unknown", "host-without-origin"] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

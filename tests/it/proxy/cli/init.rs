@@ -189,6 +189,21 @@ fn differing_files_leave_previous_out() {
 }
 
 #[test]
+fn file_that_the_origin_lacks_is_named() {
+    let origin = origin(|received| match received.field("host") {
+        Some(HOST) => response("text/html", b"<!doctype html><title>Shop</title>"),
+        _ => response("text/plain", ROBOTS.as_bytes()),
+    });
+    for (preset, is_named) in [("open-site", true), ("staging", false)] {
+        let arguments = ["--host", "other.example", "--preset", preset];
+        let begun = Begun::new(origin.address, &arguments);
+        assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
+        let printed = String::from_utf8_lossy(&begun.output.stdout);
+        assert_eq!(printed.contains("The origin lacks"), is_named, "{printed}");
+    }
+}
+
+#[test]
 fn page_in_place_of_robots_txt_is_no_rules() {
     let origin = origin(|_| response("text/html", b"<!doctype html><title>Shop</title>"));
     let begun = Begun::new(origin.address, &["--unchanged-for", "1d"]);
@@ -262,7 +277,8 @@ fn second_site_leaves_the_first_one_alone() {
     ];
     let first = names.map(|name| read(&begun.path(name)));
     assert!(first[0].ends_with('\n') && first[2].ends_with('\n'));
-    let other = format!("http://{}", origin.address);
+    let other_origin = file(ROBOTS.as_bytes());
+    let other = format!("http://{}", other_origin.address);
     let arguments = ["--host", "blog.example", "--origin", &other];
     let second = init(
         begun.directory.path(),
@@ -284,7 +300,8 @@ fn second_site_leaves_the_first_one_alone() {
     let text = String::from_utf8_lossy(&second.stdout).into_owned();
     let (_, lines) = text.split_once("  origins:\n").expect("lines to add");
     let (lines, _) = lines.split_once("Then restart").expect("their end");
-    let origins = format!("origins:\n{}", lines.replace("URL ", "http://127.0.0.1:9 "));
+    assert!(lines.contains(&format!("- http://{}\n", origin.address)));
+    let origins = format!("origins:\n{lines}");
     let settings: Vec<&str> = first[0]
         .lines()
         .filter(|line| !line.starts_with("origins:"))
@@ -307,7 +324,7 @@ fn second_site_leaves_the_first_one_alone() {
     let third = init(begun.directory.path(), &arguments);
     let text = String::from_utf8_lossy(&third.stdout).into_owned();
     assert!(
-        text.contains("names blog.example in \"origins\"") && !text.contains("Next, add"),
+        text.contains("already has the origin of blog.example") && !text.contains("Next, add"),
         "{third:?}"
     );
 }

@@ -167,7 +167,7 @@ fn sitemaps_of_an_index_are_read_beside_it() {
     let site = site(&[
         ("robots.txt", ROBOTS_TXT.as_bytes()),
         ("index.xml", index.as_bytes()),
-        ("other.xml", b"<sitemapindex/>"),
+        ("other.xml", index.as_bytes()),
         ("pages.xml", b"https://docs.example/drafts/\n"),
     ]);
     let row = |file: &str, id: &str, line, column| (file.to_owned(), id.to_owned(), line, column);
@@ -327,7 +327,7 @@ fn docs_server() -> Origin {
                 format!(
                     "http://{host}/\nhttp://{host}/moved\nhttp://{host}/missing\nhttp://{host}/broken\n\
                      http://{host}/seen\nhttp://other.example/\nhttp://{host}/tagged\nhttp://{host}/meta\n\
-                     http://{host}/not-for-others\n"
+                     http://{host}/not-for-others\nhttp://{host}/copy\n"
                 ),
             ),
             "/index.xml" => (
@@ -351,6 +351,10 @@ fn docs_server() -> Origin {
             "/not-for-others" => (
                 "200 OK\r\nx-robots-tag: otherbot: noindex\r\ncontent-type: text/html",
                 "<!doctype html><meta name=otherbot content=noindex><p>noindex".to_owned(),
+            ),
+            "/copy" => (
+                "200 OK\r\ncontent-type: text/html",
+                "<!doctype html><link rel=Canonical href=/seen>".to_owned(),
             ),
             _ => ("200 OK", "a page".to_owned()),
         };
@@ -395,6 +399,7 @@ fn fetched_urls_show_redirects_and_missing_pages() {
             ("sitemap-url-other-host", 6),
             ("sitemap-url-noindex", 7),
             ("sitemap-url-noindex", 8),
+            ("sitemap-url-canonical", 10),
         ]
     );
     let report = json(&check(

@@ -605,7 +605,7 @@ fn tdmrep_json_is_served_to_everybody_with_a_validator() {
 
     // A pause stops pages, and not this; a policy that says nothing of mining leaves the path to
     // the origin.
-    let paused = gate.command(&["pause", "--for", "1h", "--everyone"]);
+    let paused = gate.command(&["pause", "--all", "--for", "1h", "--everyone"]);
     assert!(paused.status.success(), "{paused:?}");
     assert_eq!(get(&gate, BROWSER, "/story", "").status, 503);
     assert_eq!(

@@ -550,7 +550,11 @@ fn moments_are_rfc_3339_wherever_people_and_programs_read_them() {
         from(&gate, "203.0.113.7", "ClaudeBot/1.0", "/robots.txt").status,
         200
     );
-    assert!(gate.command(&["pause", "--for", "10m"]).status.success());
+    assert!(
+        gate.command(&["pause", "--all", "--for", "10m"])
+            .status
+            .success()
+    );
     let status: Value =
         serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
     for status in [&status, &api(&gate, "/api/status")] {

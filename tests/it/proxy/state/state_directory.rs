@@ -372,7 +372,9 @@ fn run_without_a_state_directory_works_from_memory() {
     assert!(robots_txt(&gate, BINGBOT).contains("/cart/"));
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation");
     assert_eq!(
-        gate.command(&["pause", "--for", "1h"]).status.code(),
+        gate.command(&["pause", "--all", "--for", "1h"])
+            .status
+            .code(),
         Some(0)
     );
     assert_eq!(warnings(&gate), 0);
@@ -396,7 +398,9 @@ fn restored_backup_is_believed() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/"));
     assert_eq!(
-        gate.command(&["pause", "--for", "10h"]).status.code(),
+        gate.command(&["pause", "--all", "--for", "10h"])
+            .status
+            .code(),
         Some(0)
     );
     gate.wait_until_stored();

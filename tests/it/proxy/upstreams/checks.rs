@@ -121,6 +121,24 @@ fn server_that_fails_checks_gets_no_requests_until_they_succeed() {
 }
 
 #[test]
+fn server_that_is_down_at_the_start_gets_no_request() {
+    let ((one, says), (other, _)) = (server(), server());
+    says.store(503, Ordering::SeqCst);
+    let gate = gate(&[one.address, other.address]);
+    for _ in 0..6 {
+        assert_eq!(gate.get(HOST, "/", "").status, 200);
+    }
+    assert_eq!(
+        sum_of(
+            &gate.metrics(),
+            "crawlgate_upstream_requests_total{server=\"1\"}"
+        )
+        .unwrap_or_default(),
+        0.0
+    );
+}
+
+#[test]
 fn servers_are_all_tried_where_all_are_down() {
     let (one, says) = server();
     let nowhere = Origin::nowhere();

@@ -239,7 +239,7 @@ impl Stage {
             HangUp(agent, host) => self.hang_up(agent, host),
             Pause => assert!(
                 self.gate
-                    .command(&["pause", "--robots-txt"])
+                    .command(&["pause", "--all", "--robots-txt"])
                     .status
                     .success()
             ),

@@ -8,7 +8,7 @@ impl FetchState {
         let command: &[&str] = if self.paused {
             &["resume"]
         } else {
-            &["pause", "--robots-txt"]
+            &["pause", "--all", "--robots-txt"]
         };
         self.note(command.join(" "));
         // A pause may have ended by itself.
