@@ -57,7 +57,7 @@ fn load_permitted(
         }
     }
     if files.is_empty() {
-        let places = join(paths.iter().map(|path| printable_path(path)), ", ");
+        let places = join(paths.iter().map(printable_path), ", ");
         let mut paths = paths.iter();
         let help = if paths.any(|path| path.join("robots.txt").is_file()) {
             "; to check the robots.txt there, name that file"

@@ -40,7 +40,7 @@ pub fn new_counter(_name: &str, _help: &str) -> IntCounter {
 
 /// A registry of nothing.
 #[derive(Debug, Default)]
-pub struct Registry;
+pub struct Registry {}
 
 /// Creates collectors that keep nothing.
 #[derive(Clone, Copy)]
