@@ -299,9 +299,8 @@ impl<'a> AuditWorker<'a> {
             claim,
         };
         let cache_time = documented_cache_time(claim, self.registry);
-        let cached_versions = self
-            .rules
-            .cached_versions(found.index, record.time, cache_time);
+        let rules = self.rules;
+        let cached_versions = rules.cached_versions(found.index, record.time, cache_time);
         let case = RequestToJudge {
             registry: self.registry,
             facts,
@@ -318,7 +317,7 @@ impl<'a> AuditWorker<'a> {
             None => rows.entry(label.into()).or_default(),
         };
         let older_until = match decision.kind {
-            Kind::Unproven => self.rules.history_unknown_until(cache_time),
+            Kind::Unproven => rules.history_unknown_until(cache_time),
             _ => cached_versions.older_until,
         };
         let judged = JudgedRequest {
@@ -332,10 +331,9 @@ impl<'a> AuditWorker<'a> {
         let row = rows.get_mut(identity);
         row.add(&judged);
         if decision.kind != Kind::NotACrawler {
-            // As in the counts of statuses.
             let is_page = !decision.robots_txt;
-            let status = if is_page { record.status } else { 0 };
-            row.add_url(status, record, self.budget);
+            // As in the counts of statuses.
+            row.add_url(if is_page { record.status } else { 0 }, record, self.budget);
             if is_page && let Some(urls) = urls {
                 let scratch = &mut self.scratch.target;
                 urls.count(record, scratch, &mut row.sitemap, self.budget);
