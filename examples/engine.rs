@@ -31,7 +31,8 @@ fn main() -> Result<(), PolicyError> {
         ("curl/8.5", "/a.pdf"),
     ] {
         let decided = engine.decide(Request::get("shop.example", target).user_agent(user_agent));
-        let (verdict, action) = (decided.verdict.name(), decided.action.kind.name());
+        let verdict = decided.verdict.name();
+        let action = decided.action.kind.name();
         let tags = decided
             .x_robots_tag(200, Some("application/pdf"))
             .join(" | ");

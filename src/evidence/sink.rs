@@ -11,6 +11,7 @@ use crate::record::{
     FieldValue, NO_CRAWLER, RecordField, RecordLine, RequestRecord, Sink, SiteJudgement,
 };
 use crate::settings::{AddressDetail, ListSource};
+use crate::verdict::{Action, Kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value as Json, json};
@@ -251,6 +252,8 @@ impl Sink for EvidenceSink {
         let has_unchecked_token = record.request.has_license_token
             && decision.recorded
             && decision.claim != Claim::Visitor
+            && decision.kind == Kind::Allowed
+            && decision.action == Action::Pass
             && decision.license(&judged.entry().site).is_some();
         let is_evidence = if decision.robots_txt {
             record.response.is_copy && decision.claim != Claim::Visitor
