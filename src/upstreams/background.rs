@@ -39,10 +39,10 @@ const MAX_TTL: Duration = Duration::from_secs(300);
 /// The time until the next lookup of a server without any address.
 const NO_ADDRESS_RETRY: Duration = Duration::from_secs(2);
 /// How long the start waits for the first lookups, so that the first request finds an address.
-const START_LIMIT: Duration = Duration::from_secs(5);
+const START_LIMIT: Duration = Duration::from_secs(2);
 /// How long the start then waits for the first checks, so that no request goes to a server that is
-/// down. Longer than a check takes by default, and shorter than an upgrade waits.
-const CHECK_LIMIT: Duration = Duration::from_secs(3);
+/// down. Together with `START_LIMIT` it is shorter than an upgrade waits for a step.
+const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
 /// Checks all servers of origins with `health`.
 pub struct HealthChecker {
