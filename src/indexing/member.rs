@@ -5,14 +5,15 @@
 use super::date::parse_date;
 use crate::time::Timestamp;
 
-/// Parses a date that was split at its commas: `value`, or `value` and the following part. Returns
-/// it with the number of following parts used.
+/// Parses a date that was split at its commas: `value`, or `value` and the next part that is not
+/// empty. Returns it with the number of following parts used.
 pub fn parse_split_date(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     if let Some(moment) = parse_date(value) {
         return Some((moment, 0));
     }
-    let rest = unfold(following.first()?);
-    parse_date(&format!("{value}, {rest}")).map(|moment| (moment, 1))
+    let mut rest = following.iter().map(|part| unfold(part)).enumerate();
+    let (index, rest) = rest.find(|(_, part)| !part.is_empty())?;
+    parse_date(&format!("{value}, {rest}")).map(|moment| (moment, index + 1))
 }
 
 /// The text without the blanks of a field around it (RFC 9110 section 5.6.3). Other white space

@@ -337,6 +337,7 @@ fn dates_are_parsed_in_documented_forms() {
         "25-Jun-2010 15:00:00 -0800",
         "Fri, 25 Jun 2010 23:00:00 GMT",
         "Friday, 25-Jun-10 23:00:00 GMT",
+        "Friday,, ,25-Jun-10 23:00:00 GMT",
         "25 Jun 10 23:00:00 UTC",
         "2010-06-25T15:00:00-08:00",
         "2010-06-25T15:00:00-0800",
