@@ -90,9 +90,17 @@ impl Clock {
         let followed = Arc::downgrade(&shift);
         let file = file.to_owned();
         let started = spawn("clock", move || {
+            let mut has_failed = false;
             while let Some(shift) = followed.upgrade() {
                 // A file that is being written is read whole the next time.
-                if let Ok(true) = reload_shift(&file, &shift) {
+                let read = reload_shift(&file, &shift);
+                if let Err(error) = &read
+                    && !has_failed
+                {
+                    tracing::warn!(%error, "the developer's clock stays as it is");
+                }
+                has_failed = read.is_err();
+                if let Ok(true) = read {
                     let ClockShift { elapsed, set } = *lock(&shift);
                     tracing::warn!(elapsed, set, "the developer's clock was moved");
                 }

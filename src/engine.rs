@@ -102,7 +102,7 @@ pub struct EngineDecision<'e> {
     /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
     pub would: Option<ActionReport>,
     /// The id of the crawler that the user agent claims to be, or the token that the policy has for
-    /// it. `None` for a browser, and where the policy does not hold for the host.
+    /// it. `None` for a browser, and for a host that is not in the policy's `hosts`.
     pub crawler: Option<&'e str>,
     engine: &'e Engine,
     decision: Option<verdict::Decision>,
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Judges a request. A request for a host that the policy's `hosts` do not have passes.
+    /// Judges a request. If the host is not in the policy's `hosts`, the request passes.
     pub fn decide(&self, request: Request<'_>) -> EngineDecision<'_> {
         let facts = self.facts(&request);
         let cached_versions = CachedVersions {
@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Judges a request and says why. The user agent may be the bare name or token of a crawler.
-    /// X-Robots-Tag depends on `response`, the origin's.
+    /// `response` is what the origin answers: the lines of X-Robots-Tag depend on it.
     pub fn explain(&self, request: Request<'_>, response: &ResponseFacts<'_>) -> Explanation {
         verdict::explain(
             &self.snapshot,
@@ -220,7 +220,7 @@ impl EngineBuilder {
     }
 
     /// The application's own robots.txt, for policies with `robots.origin: merge` (the default) or
-    /// `only`. By default it is unknown, and the policy counts alone.
+    /// `only`. Without this file, the engine judges by the policy alone.
     pub fn origin_robots_txt(self, bytes: &[u8]) -> EngineBuilder {
         let file = OriginRobotsTxt::new("(robots.txt of the application)", bytes);
         EngineBuilder {
@@ -235,9 +235,10 @@ impl EngineBuilder {
         self
     }
 
-    /// The time for which the policy is compiled. `retire` stands as at this time. A pause begins and
-    /// ends by the time of each request; of a recurring pause the engine knows only the times around
-    /// this one. Without this time, no pause and no retirement is ever in force.
+    /// The time for which the policy is compiled. Each path in `retire` is at the stage that it has at
+    /// this time. A pause begins and ends by the time of each request. Of a recurring pause the engine
+    /// knows only the dates around `now`. Without this call, no pause and no retirement is ever in
+    /// force.
     pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),
@@ -327,8 +328,9 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the client's address. It shows who the client is where the policy lists `networks` of the
-    /// crawler, unless [`Request::identity`] says it.
+    /// Sets the client's address. If the policy lists `networks` of the crawler, the address shows
+    /// whether the client is that crawler. [`Request::identity`] overrides this, except with
+    /// `Unverified`.
     pub fn client(mut self, address: IpAddr) -> Request<'a> {
         self.facts.client = Some(address);
         self
@@ -341,15 +343,15 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the time of the request. By default it is that of [`EngineBuilder::evaluated_at`], without
-    /// which the policy has no pauses and no retirements.
+    /// Sets the time of the request. By default it is the time of [`EngineBuilder::evaluated_at`].
     pub fn received_at(mut self, now: Timestamp) -> Request<'a> {
         self.at = Some(now);
         self
     }
 
-    /// Declares that no crawler can have another robots.txt cached than this policy's. Only then is
-    /// a disallowed request a violation.
+    /// Declares that crawlers can have cached only the robots.txt of this policy. Without this call a
+    /// disallowed request is [`Kind::Unproven`](crate::Kind::Unproven). With it, the request is a
+    /// [`Kind::Violation`](crate::Kind::Violation).
     pub fn observed(mut self) -> Request<'a> {
         self.basis = CachedVersionsBasis::Observed;
         self

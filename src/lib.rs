@@ -27,7 +27,7 @@
 //! # In an application
 //!
 //! With the feature `tower`, `middleware::GateLayer` puts crawlgate in front of an application of
-//! axum, hyper or tonic. It serves robots.txt, answers crawlers that break the rules, adds
+//! axum, hyper or tonic. It serves robots.txt, can block crawlers that break the rules, adds
 //! X-Robots-Tag lines to responses, and follows changes of the policies.
 //!
 #![cfg_attr(feature = "tower", doc = "```")]

@@ -34,6 +34,23 @@ pub struct KeyUsage {
     /// When the last one came.
     #[serde(serialize_with = "rfc3339")]
     pub last: Option<Timestamp>,
+    /// The requests whose duration is known.
+    pub timed: u64,
+    /// How long these took together, in milliseconds.
+    pub milliseconds: u64,
+    /// Those that took a second or longer.
+    pub slow: u64,
+}
+
+impl KeyUsage {
+    /// Adds what other requests took.
+    pub fn add(&mut self, other: KeyUsage) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.last = self.last.max(other.last);
+        self.timed += other.timed;
+        self.milliseconds += other.milliseconds;
+        self.slow += other.slow;
+    }
 }
 
 /// A key with its count.
@@ -133,9 +150,8 @@ impl TopKSketch {
     /// Adds to what the requests under a key took, if the sketch has the key.
     pub fn add_usage(&mut self, key: &[u8], usage: KeyUsage) {
         if let Some(&place) = self.positions.get(key) {
-            let known = self.usages.entry(self.keys[place].clone()).or_default();
-            known.bytes = known.bytes.saturating_add(usage.bytes);
-            known.last = known.last.max(usage.last);
+            let known = self.usages.entry(self.keys[place].clone());
+            known.or_default().add(usage);
         }
     }
 
@@ -271,6 +287,7 @@ mod tests {
         let usage = |bytes, last| KeyUsage {
             bytes,
             last: Some(Timestamp(last)),
+            ..KeyUsage::default()
         };
         let mut one = TopKSketch::default();
         let mut other = TopKSketch::default();

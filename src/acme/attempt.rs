@@ -8,7 +8,7 @@ use super::certificate::IssuedCertificate;
 use super::failure::{OrderError, problem_text};
 use super::issued::{ChallengeGuard, IssuedCertificates};
 use super::progress::{ChallengeKind, HostProgress, UnfinishedOrder};
-use super::reach::{ChallengeEndpoints, ReachabilityChecker};
+use super::reach::{ChallengeEndpoints, usable_challenges};
 use super::renewal;
 use super::storage::{AcmeStorage, StoredAccount};
 use crate::clock::Clock;
@@ -242,26 +242,18 @@ impl OrderAttempt {
 
     /// The challenges by which the authority can reach this crawlgate, the most likely one first.
     async fn usable_challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
-        let kinds: &[ChallengeKind] = match (
-            self.shared.settings.challenge,
-            self.shared.reachable.has_clear_text,
-        ) {
-            (ChallengeChoice::Any, true) => &[Http, TlsAlpn],
-            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[TlsAlpn],
-            (ChallengeChoice::Http, _) => &[Http],
-        };
         let AcmeContext {
             settings,
             issued,
             reachable,
             ..
         } = &*self.shared;
-        let reach = ReachabilityChecker {
-            issued,
-            resolvers: &settings.resolvers,
-            ports: reachable.ports,
+        let kinds: &[ChallengeKind] = match (settings.challenge, reachable.has_clear_text) {
+            (ChallengeChoice::Any, true) => &[Http, TlsAlpn],
+            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[TlsAlpn],
+            (ChallengeChoice::Http, _) => &[Http],
         };
-        reach.usable_challenges(&self.host, kinds).await
+        usable_challenges(&self.host, kinds, &settings.resolvers, *reachable, issued).await
     }
 
     /// Creates a key and an order, and stores both. The order replaces `former` if the authority

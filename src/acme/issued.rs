@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 pub struct IssuedCertificates {
     by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
     challenges: Mutex<HashMap<ChallengeKey, ChallengeAnswer>>,
-    /// Hosts that wait for a certificate. `true` after a client's failed handshake was logged.
-    missing: Mutex<BTreeMap<String, bool>>,
+    /// Hosts that wait for a certificate.
+    missing: Mutex<BTreeSet<String>>,
 }
 
 /// The kind of a challenge, and the token of its file or the host of its handshake.
@@ -86,14 +86,11 @@ impl IssuedCertificates {
     /// Replaces the hosts that should have a certificate. Returns those that begin to wait for one.
     pub fn set_expected_hosts(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
-        missing.retain(|host, _| hosts.contains(host));
-        let new: Vec<String> = hosts
+        missing.retain(|host| hosts.contains(host));
+        let new = hosts
             .iter()
-            .filter(|host| !self.has_certificate(host) && !missing.contains_key(*host))
-            .cloned()
-            .collect();
-        missing.extend(new.iter().map(|host| (host.clone(), false)));
-        new
+            .filter(|host| !self.has_certificate(host) && missing.insert(host.to_string()));
+        new.cloned().collect()
     }
 
     /// Answers a challenge until the returned guard is dropped. `name` is the token of a file, or the
@@ -149,19 +146,6 @@ impl AcmeCertificates for IssuedCertificates {
             .get(&(TlsAlpn, host.to_owned()))?
             .key
             .clone()
-    }
-
-    /// Logs once for each host that a client's handshake fails.
-    fn log_missing(&self, host: &str) {
-        let mut missing = lock(&self.missing);
-        if let Some(is_logged @ false) = missing.get_mut(host) {
-            *is_logged = true;
-            tracing::warn!(
-                host,
-                "a client asked for https, but this host has no certificate yet, so the handshake failed; to see the \
-                 order, run \"crawlgate status\""
-            );
-        }
     }
 }
 

@@ -31,5 +31,5 @@ mod scheduler;
 mod storage;
 
 pub use issued::IssuedCertificates;
-pub use reach::{ChallengeEndpoints, ChallengePorts};
+pub use reach::ChallengeEndpoints;
 pub use scheduler::AcmeScheduler;

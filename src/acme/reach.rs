@@ -1,4 +1,4 @@
-//! [`ReachabilityChecker`] checks that a host's DNS leads to this crawlgate, before a certificate
+//! [`usable_challenges`] checks that a host's DNS leads to this crawlgate, before a certificate
 //! for the host is ordered. For each kind of ACME challenge, it connects to each address of the
 //! host as the certificate authority will. It requests a file with a random name (HTTP challenge),
 //! or makes a TLS handshake (TLS-ALPN challenge).
@@ -39,19 +39,13 @@ const MAX_ADDRESSES: usize = 8;
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 const MAX_FIELDS: usize = 100;
 
-/// The ports that an authority connects to for challenges.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChallengePorts {
-    /// In clear text.
-    pub http: u16,
-    /// Over TLS.
-    pub tls: u16,
-}
-
 /// How an authority can reach this crawlgate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChallengeEndpoints {
-    pub ports: ChallengePorts,
+    /// The port to which it connects in clear text.
+    pub http: u16,
+    /// The port to which it connects over TLS.
+    pub tls: u16,
     /// Whether a listener of this crawlgate speaks clear text.
     pub has_clear_text: bool,
 }
@@ -67,76 +61,70 @@ pub enum ReachResult {
     OtherServer(String),
 }
 
-/// Checks whether hosts lead to this crawlgate.
-pub struct ReachabilityChecker<'a> {
-    pub issued: &'a Arc<IssuedCertificates>,
-    pub resolvers: &'a [SocketAddr],
-    pub ports: ChallengePorts,
+/// The kinds of challenges by which an authority may reach this crawlgate, which answers them by
+/// `issued`: first those where it answered, then those without an answer, each in the given order.
+///
+/// # Errors
+/// The host has no address, or another server answers every kind.
+pub async fn usable_challenges(
+    host: &str,
+    kinds: &[ChallengeKind],
+    resolvers: &[SocketAddr],
+    endpoints: ChallengeEndpoints,
+    issued: &Arc<IssuedCertificates>,
+) -> Result<Vec<ChallengeKind>, OrderError> {
+    let addresses = addresses_to_check(host, resolvers).await?;
+    let mut possible = Vec::new();
+    let mut others = Vec::new();
+    for kind in kinds {
+        match check_challenge(host, &addresses, *kind, endpoints, issued).await {
+            OtherServer(who) => others.push(who),
+            reached => possible.push((*kind, reached)),
+        }
+    }
+    possible.sort_by_key(|(_, reached)| *reached != Reached);
+    if possible.is_empty() {
+        return Err(OrderError::HostNotReached(format!(
+            "{host} points to another server: {}",
+            others.join("; ")
+        )));
+    }
+    Ok(possible.into_iter().map(|(kind, _)| kind).collect())
 }
 
-impl ReachabilityChecker<'_> {
-    /// The kinds of challenges by which an authority may reach this crawlgate: first those where it
-    /// answered, then those without an answer, each in the given order.
-    ///
-    /// # Errors
-    /// The host has no address, or another server answers every kind.
-    pub async fn usable_challenges(
-        &self,
-        host: &str,
-        kinds: &[ChallengeKind],
-    ) -> Result<Vec<ChallengeKind>, OrderError> {
-        let addresses = addresses_to_check(host, self.resolvers).await?;
-        let mut possible = Vec::new();
-        let mut others = Vec::new();
-        for kind in kinds {
-            match self.check_challenge(host, &addresses, *kind).await {
-                OtherServer(who) => others.push(who),
-                reached => possible.push((*kind, reached)),
+/// Opens a challenge with a random key authorization, and checks each address in turn, for at most
+/// eight seconds each.
+async fn check_challenge(
+    host: &str,
+    addresses: &[IpAddr],
+    kind: ChallengeKind,
+    endpoints: ChallengeEndpoints,
+    issued: &Arc<IssuedCertificates>,
+) -> ReachResult {
+    let Some((token, content)) = random_token().zip(random_token()) else {
+        return Unreachable;
+    };
+    let (name, port) = match kind {
+        ChallengeKind::Http => (token.as_str(), endpoints.http),
+        ChallengeKind::TlsAlpn => (host, endpoints.tls),
+    };
+    let Ok(answering) = issued.open_challenge(kind, name, content.clone()) else {
+        return Unreachable;
+    };
+    let mut reached = Vec::new();
+    for address in addresses {
+        let address = SocketAddr::new(*address, port);
+        let asked = async {
+            let stream = TcpStream::connect(address).await.ok()?;
+            if let Some(key) = &answering.key {
+                return Some(check_handshake(stream, address, host, key).await);
             }
-        }
-        possible.sort_by_key(|(_, reached)| *reached != Reached);
-        if possible.is_empty() {
-            return Err(OrderError::HostNotReached(format!(
-                "{host} points to another server: {}",
-                others.join("; ")
-            )));
-        }
-        Ok(possible.into_iter().map(|(kind, _)| kind).collect())
+            let response = request_challenge_file(stream, host, &token).await?;
+            Some(challenge_file_result(address, &response, &content))
+        };
+        reached.extend(timeout(ADDRESS_TIMEOUT, asked).await.ok().flatten());
     }
-
-    /// Opens a challenge with a random key authorization, and checks each address in turn, for at most
-    /// eight seconds each.
-    async fn check_challenge(
-        &self,
-        host: &str,
-        addresses: &[IpAddr],
-        kind: ChallengeKind,
-    ) -> ReachResult {
-        let Some((token, content)) = random_token().zip(random_token()) else {
-            return Unreachable;
-        };
-        let (name, port) = match kind {
-            ChallengeKind::Http => (token.as_str(), self.ports.http),
-            ChallengeKind::TlsAlpn => (host, self.ports.tls),
-        };
-        let Ok(answering) = self.issued.open_challenge(kind, name, content.clone()) else {
-            return Unreachable;
-        };
-        let mut reached = Vec::new();
-        for address in addresses {
-            let address = SocketAddr::new(*address, port);
-            let asked = async {
-                let stream = TcpStream::connect(address).await.ok()?;
-                if let Some(key) = &answering.key {
-                    return Some(check_handshake(stream, address, host, key).await);
-                }
-                let response = request_challenge_file(stream, host, &token).await?;
-                Some(challenge_file_result(address, &response, &content))
-            };
-            reached.extend(timeout(ADDRESS_TIMEOUT, asked).await.ok().flatten());
-        }
-        combined_result(reached)
-    }
+    combined_result(reached)
 }
 
 /// The first `OtherServer`, because an authority may choose any address; else `Reached` if one is.

@@ -149,8 +149,7 @@ impl InstanceStatus {
         for (origin, reason) in refused_files {
             let message = format!(
                 "a changed file in \"tls\" of the origin {origin} cannot be used: {reason}. crawlgate still uses the \
-                 old files. Fix the file before the next start: crawlgate then uses it at once, and would not start \
-                 with this one"
+                 old files, but would not start again. Fix the file: crawlgate then uses it at once"
             );
             problems.push(Problem::about(ProblemKind::Certificate, origin, message));
         }
@@ -173,7 +172,7 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
         failing.iter().min_by_key(|(_, failure)| failure.since)?;
     let message = format!(
         "{} could not be fetched or used for more than a day. The first is {}, since {since}: {reason}. crawlgate \
-         uses the last copies. A list that is older than seven days proves no impostor. Allow crawlgate to reach the \
+         uses the last copies. By a list older than seven days it calls no client an impostor. Allow crawlgate to reach the \
          servers, or name copies in identity.lists of crawlgate.yaml. To try again, run \"crawlgate crawlers --update\"",
         plural(failing.len(), "published list"),
         lists.url(*list)
@@ -263,8 +262,8 @@ pub fn setup_problems(traffic: &TrafficDiagnostics) -> Vec<Problem> {
 
 fn bypassed_file_message(site: &str) -> String {
     format!(
-        "{site}: the proxy in front sends its origin's own robots.txt, so crawlers do not get crawlgate's, by which \
-         they are judged. Make the proxy send /robots.txt to the decision service, and remove any other rule of the \
+        "{site}: the proxy in front sends its origin's own robots.txt. So crawlers do not get the rules that crawlgate \
+         applies to them. Make the proxy send /robots.txt to the decision service, and remove any other rule of the \
          proxy for this path. The problem ends with the next request for /robots.txt"
     )
 }
@@ -399,16 +398,16 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
         problems.push((ProblemKind::FrontPageNoindex, message));
     }
     if site.unproven.iter().any(|host| host.until.is_none()) {
-        let message = "crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation counts, \
-             until crawlgate sees that it is none. Write \"enforcement: { behind_cache: no }\" in the policy, or \"yes\" \
-             if the proxy keeps robots.txt";
+        let message = "crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation counts \
+             until crawlgate sees that it is not. Write \"enforcement: { behind_cache: no }\" in the policy, or \"yes\" \
+             if the proxy caches robots.txt";
         problems.push((ProblemKind::BehindCache, message.to_owned()));
     }
     for crawler in &site.suspended {
         let message = format!(
             "in the last seven days no request of {crawler} came from its networks in the policy, but others used its \
-             name. Until one does, crawlgate calls none of them an impostor. Compare the networks in the policy with \
-             the operator's list"
+             name. Until a request comes from there, crawlgate calls none of them an impostor. Compare the networks in the \
+             policy with the operator's list"
         );
         problems.push((ProblemKind::IdentitySuspended, message));
     }

@@ -37,6 +37,8 @@ pub enum Rejection {
     Timeout,
     /// The body is larger than the settings allow.
     BodyTooLarge,
+    /// The request circles: an origin leads back to crawlgate.
+    Loop,
     /// The request is in clear text, and the listener speaks TLS.
     NotEncrypted,
     /// There are more connections, or bytes in buffers, than the settings allow.
@@ -103,6 +105,11 @@ impl Rejection {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
                 "The body of the request is too large.",
+            ),
+            Rejection::Loop => (
+                StatusCode::LOOP_DETECTED,
+                "loop",
+                "The server of this site sends the request back to the proxy that it came from.",
             ),
             Rejection::Busy => (
                 StatusCode::SERVICE_UNAVAILABLE,

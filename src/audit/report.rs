@@ -8,7 +8,7 @@ use super::rules::AuditRules;
 use super::sitemap_urls::SitemapUrls;
 use super::tally::{
     AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey, SitemapTally,
-    first_path_segment,
+    first_path_segment, hash,
 };
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
@@ -183,14 +183,19 @@ fn crawler_row(
 fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> CrawlerRow {
     let limit = options.top.unwrap_or_default().max(MAX_TOP_ENTRIES);
     let sitemap = options.sitemap.as_ref();
+    let mut all_days = TopKSketch::default();
+    let mut sections = TopKSketch::default();
     let mut paths = TopKSketch::default();
     let mut statuses = Vec::new();
     for (status, of_status) in &tally.statuses {
+        all_days.merge(&of_status.days);
+        sections.merge(&of_status.sections);
         paths.merge(&of_status.paths);
         if *status > 0 {
             statuses.push(ResponseStatusRow {
                 status: *status,
                 requests: of_status.requests,
+                days: top_entries(&of_status.days, usize::MAX),
                 sections: top_entries(&of_status.sections, limit),
                 paths: top_entries(&of_status.paths, limit),
             });
@@ -201,17 +206,24 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
     if devices.iter().all(|device| device.name == "desktop") {
         devices.clear();
     }
-    let mut days = top_entries(&tally.days, usize::MAX);
+    let mut days = top_entries(&all_days, usize::MAX);
     days.sort_by(|day, other| day.name.cmp(&other.name));
+    let mut combinations = top_entries(&tally.combinations, limit);
+    for combination in &mut combinations {
+        let urls = tally.combined_urls.get(&hash(combination.name.as_bytes()));
+        combination.urls = urls.map(|urls| urls.len() as u64);
+    }
     // Stable: equal numbers stay in the order of the statuses.
     statuses.sort_by_key(|of_status| Reverse(of_status.requests));
     CrawlerRow {
-        sections: top_entries(&tally.sections, limit),
+        usage: tally.usage,
+        sections: top_entries(&sections, limit),
         with_parameters: tally.with_parameters,
         parameters: top_entries(&tally.parameters, limit),
-        combinations: top_entries(&tally.combinations, limit),
+        combinations,
         devices,
         days,
+        distinct_paths: paths.len() as u64,
         paths: top_entries(&paths, limit),
         statuses,
         sitemap: sitemap.and_then(|urls| sitemap_coverage(urls, &tally.sitemap, limit)),
@@ -340,6 +352,7 @@ fn top_entries(sketch: &TopKSketch, limit: usize) -> Vec<TopEntry> {
         count: counted.count,
         error: counted.error,
         usage: sketch.usages.get(&*counted.key).copied(),
+        urls: None,
     });
     entries.collect()
 }

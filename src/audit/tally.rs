@@ -13,7 +13,7 @@ use crate::sketch::{KeyUsage, TopKSketch};
 use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
-use ahash::{AHashMap, AHashSet};
+use ahash::{AHashMap, AHashSet, RandomState};
 use derive_more::AddAssign;
 use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,9 @@ const MIN_LIST_KEYS: usize = 512;
 /// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`]. A key takes about 200
 /// bytes and its length.
 const MAX_KEYS: usize = 2_000_000;
+
+/// As many requests of each crawler may have a URL with parameters that a worker remembers.
+const MAX_COMBINED_URLS: u64 = 2_000_000;
 
 /// Longer keys are cut.
 const MAX_KEY_BYTES: usize = 2_000;
@@ -226,6 +229,8 @@ pub struct RuleHits {
 pub struct StatusTally {
     /// All of them.
     pub requests: u64,
+    /// Their UTC days.
+    pub days: TopKSketch,
     /// The first segments of the requested paths.
     pub sections: TopKSketch,
     /// The requested paths.
@@ -256,18 +261,18 @@ pub struct RequestTally {
     pub rules: AHashMap<RuleKey, RuleHits>,
     /// When requests against the rules came.
     pub violation_times: TimeRange,
-    /// The first segments of the requested paths.
-    pub sections: TopKSketch,
     /// The requests with a query that is not empty.
     pub with_parameters: u64,
     /// The names of the parameters in queries.
     pub parameters: TopKSketch,
     /// The requested paths with the names of all parameters of the query.
     pub combinations: TopKSketch,
+    /// The hashes of the requested URLs, by the hash of their combination.
+    pub combined_urls: AHashMap<u64, AHashSet<u64>>,
+    /// What its requests took.
+    pub usage: KeyUsage,
     /// `smartphone` and `desktop`, by the user agent.
     pub devices: TopKSketch,
-    /// The UTC days of its requests.
-    pub days: TopKSketch,
     /// The requested paths by status. Those under 0 have no known status, or were answered with
     /// robots.txt.
     pub statuses: BTreeMap<u16, StatusTally>,
@@ -368,11 +373,17 @@ impl RequestTally {
         }
     }
 
-    /// Counts the day and the device of a request, its path, its section, and the names of its
-    /// parameters.
+    /// Counts the day, the duration and the device of a request, its path, its section, and the names
+    /// of its parameters.
     pub fn add_url(&mut self, status: u16, record: &LogRecord<'_>, budget: &KeyBudget) {
-        let day = record.time.format_day();
-        budget.add(&mut self.days, day.as_bytes());
+        let usage = KeyUsage {
+            bytes: record.bytes,
+            last: Some(record.time),
+            timed: u64::from(record.milliseconds.is_some()),
+            milliseconds: record.milliseconds.unwrap_or_default().into(),
+            slow: u64::from(record.milliseconds >= Some(1_000)),
+        };
+        self.usage.add(usage);
         let user_agent = record.user_agent.as_deref().unwrap_or_default();
         let is_mobile = memmem::find(user_agent, b"Mobile").is_some();
         let device: &[u8] = if is_mobile { b"smartphone" } else { b"desktop" };
@@ -388,21 +399,23 @@ impl RequestTally {
                 budget.add(&mut self.parameters, name);
             }
             if !names.is_empty() {
-                budget.add(&mut self.combinations, &without_values(target));
+                let combination = without_values(target);
+                budget.add(&mut self.combinations, &combination);
+                self.combinations.add_usage(&combination, usage);
+                if self.with_parameters < MAX_COMBINED_URLS {
+                    let urls = self.combined_urls.entry(hash(&combination));
+                    urls.or_default().insert(hash(target));
+                }
             }
         }
         let of_status = self.statuses.entry(status).or_default();
         of_status.requests += 1;
         for (list, key) in [
-            (&mut self.sections, section),
+            (&mut of_status.days, record.time.format_day().as_bytes()),
             (&mut of_status.sections, section),
             (&mut of_status.paths, &*path),
         ] {
             budget.add(list, key);
-            let usage = KeyUsage {
-                bytes: record.bytes,
-                last: Some(record.time),
-            };
             list.add_usage(key, usage);
         }
     }
@@ -412,15 +425,19 @@ impl RequestTally {
         self.counts.merge(other.counts);
         self.disallowed_bytes += other.disallowed_bytes;
         self.violation_times.add(other.violation_times);
-        self.sections.merge(&other.sections);
         self.with_parameters += other.with_parameters;
         self.parameters.merge(&other.parameters);
         self.combinations.merge(&other.combinations);
+        for (combination, urls) in other.combined_urls {
+            let known = self.combined_urls.entry(combination).or_default();
+            known.extend(urls);
+        }
+        self.usage.add(other.usage);
         self.devices.merge(&other.devices);
-        self.days.merge(&other.days);
         for (status, theirs) in other.statuses {
             let known = self.statuses.entry(status).or_default();
             known.requests += theirs.requests;
+            known.days.merge(&theirs.days);
             known.sections.merge(&theirs.sections);
             known.paths.merge(&theirs.paths);
         }
@@ -518,6 +535,11 @@ pub fn first_path_segment(path: &[u8]) -> &[u8] {
     &path[..end]
 }
 
+/// A hash that is the same for all workers.
+pub fn hash(text: &[u8]) -> u64 {
+    RandomState::with_seed(0).hash_one(text)
+}
+
 /// The names of the first parameters of a query that have a name.
 fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     let parameters = query.split(|byte| *byte == b'&').take(MAX_PARAMETERS);
@@ -530,7 +552,7 @@ fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBudget, LogRecord, MAX_KEYS, MIN_LIST_KEYS, RequestTally};
+    use super::{KeyBudget, LogRecord, MAX_KEYS, MIN_LIST_KEYS, RequestTally, hash};
     use crate::sketch::TopKSketch;
 
     #[test]
@@ -539,6 +561,8 @@ mod tests {
         for target in [
             "/shop/shoes?color=red&size=4&color=blue&&flag",
             "/shop/?color=red",
+            "/shop/?color=red",
+            "/shop/?color=blue",
             "http://shop.example/shop//x",
             "/about?",
             "/",
@@ -559,28 +583,28 @@ mod tests {
         };
         let named = |name: &str, count| (name.to_owned(), count);
         let sections = [
-            named("/shop/", 3),
+            named("/shop/", 5),
             named("/", 2),
             named("*", 1),
             named("//", 1),
         ];
-        assert_eq!(count(&tally.sections), sections);
-        let parameters = [named("color", 2), named("flag", 1), named("size", 1)];
+        assert_eq!(count(&tally.statuses[&200].sections), sections);
+        assert_eq!(tally.combined_urls[&hash(b"/shop/?color")].len(), 2);
+        let parameters = [named("color", 4), named("flag", 1), named("size", 1)];
         assert_eq!(count(&tally.parameters), parameters);
         let combinations = [
-            named("/shop/?color", 1),
+            named("/shop/?color", 3),
             named("/shop/shoes?color&flag&size", 1),
         ];
         assert_eq!(count(&tally.combinations), combinations);
-        let usage = tally.sections.usages.get(&b"/shop/"[..]);
-        assert_eq!(usage.map(|usage| usage.bytes), Some(30));
+        let usage = tally.statuses[&200].sections.usages.get(&b"/shop/"[..]);
+        assert_eq!(usage.map(|usage| usage.bytes), Some(50));
         // The query of one is empty.
-        assert_eq!(tally.with_parameters, 2);
-        assert_eq!(tally.statuses[&200].requests, 7);
-        assert_eq!(count(&tally.statuses[&200].sections), sections);
+        assert_eq!(tally.with_parameters, 4);
+        assert_eq!(tally.statuses[&200].requests, 9);
         let mut all = RequestTally::default();
         all.merge(tally);
-        assert_eq!(all.with_parameters, 2);
+        assert_eq!(all.with_parameters, 4);
         assert_eq!(count(&all.statuses[&200].sections), sections);
     }
 

@@ -167,17 +167,10 @@ impl<'a> AuditWorker<'a> {
             .flatten()
     }
 
-    /// Counts a request under what it is: outside the period, for another host, without a host or user
-    /// agent, by a visitor, or by a crawler. An unknown bot is also counted by the name that it gives
+    /// Counts a request under what it is: for another host, without a host, outside the period, without a
+    /// user agent, by a visitor, or by a crawler. An unknown bot is also counted by the name that it gives
     /// itself. Requests for challenge files of certificate authorities count as visitors'.
     fn count_request(&mut self, record: &LogRecord<'_>) {
-        let period = self.options.period.as_ref();
-        if period.is_some_and(|period| !period.contains(&record.time)) {
-            self.tally.lines.outside_period += 1;
-            let time = TimeRange::from_instant(record.time);
-            self.tally.outside_span.add(time);
-            return;
-        }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
         let Some(found) = self.find_wanted_site(record) else {
@@ -189,6 +182,13 @@ impl<'a> AuditWorker<'a> {
             *count += 1;
             return;
         };
+        let period = self.options.period.as_ref();
+        if period.is_some_and(|period| !period.contains(&record.time)) {
+            self.tally.lines.outside_period += 1;
+            let time = TimeRange::from_instant(record.time);
+            self.tally.outside_span.add(time);
+            return;
+        }
         if let Some(host) = record.host.as_deref() {
             self.add_host(host);
         }

@@ -292,21 +292,16 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
              with $http_user_agent in --log-format; if not, omit the log"
         );
     }
-    let has_only_other_hosts = log.counts.other_hosts > 0 && log.hosts.is_empty();
-    if arguments.site.is_some() && has_only_other_hosts && log.counts.outside_period == 0 {
-        check_judged(report)?;
+    if let Some(fail_on) = arguments.fail_on {
+        check_fail_on(report, log, fail_on)?;
+        // A check that found nothing passes only if nothing was lost.
+        check_readable(
+            log,
+            log.unreadable + log.counts.no_user_agent + log.counts.no_host,
+            arguments.max_unreadable.unwrap_or(0.0),
+        )?;
     }
-    let Some(fail_on) = arguments.fail_on else {
-        return Ok(());
-    };
-    check_fail_on(report, log, fail_on)?;
-    // A check that found nothing passes only if nothing was lost.
-    check_readable(
-        log,
-        log.unreadable + log.counts.no_user_agent + log.counts.no_host,
-        arguments.max_unreadable.unwrap_or(0.0),
-    )?;
-    check_judged(report)
+    check_judged(report, log, arguments)
 }
 
 /// Fails if more than a share (`max`, from 0 to 1) of all lines but messages of servers are `lost`.
@@ -325,11 +320,17 @@ fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
     )
 }
 
-/// Fails if no request was judged.
-fn check_judged(report: &Report) -> Result {
+/// Fails if no request was judged, with `--fail-on`, or because the log has only hosts other than
+/// that of `--site`.
+fn check_judged(report: &Report, log: &LogSummary, arguments: &Arguments) -> Result {
+    let counts = &log.counts;
+    let has_only_other_hosts =
+        counts.other_hosts > 0 && log.hosts.is_empty() && counts.outside_period == 0;
+    let must_judge =
+        arguments.fail_on.is_some() || arguments.site.is_some() && has_only_other_hosts;
     let rows = report.crawlers.iter();
     let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    if judged == 0 {
+    if must_judge && judged == 0 {
         fail!(
             Runtime,
             "no request was judged: all lines are for other hosts or crawlers, outside --since and --until, or messages of \

@@ -86,7 +86,7 @@ struct ExportArguments {
     /// Until this time [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
-    /// The case, a new file; without --crawler, a directory for the cases
+    /// The case, a new file, or a directory for it; without --crawler, a directory for all cases
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The state directory; repeat it for other instances on this machine
@@ -183,7 +183,7 @@ fn run_export(arguments: &ExportArguments) -> Result {
     if crawlers.is_empty() && arguments.join.is_empty() {
         fail!(
             Usage,
-            "the evidence log has no site {} with crawlers: run crawlgate evidence status",
+            "the evidence log has no crawler on a site {}: crawlgate evidence status lists what it has",
             span.site
         );
     }
@@ -206,7 +206,11 @@ fn run_export(arguments: &ExportArguments) -> Result {
             return Err(unknown_crawler(name, registry));
         }
         span.crawler = known.unwrap_or(name).clone();
-        return write_case(&mut logs, joined, &span, now, &arguments.output);
+        let mut output = arguments.output.clone();
+        if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            output.push(format!("{}.tar", span.crawler));
+        }
+        return write_case(&mut logs, joined, &span, now, &output);
     }
     let mut outcome = Ok(());
     for crawler in crawlers {

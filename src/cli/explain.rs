@@ -23,7 +23,7 @@ A running crawlgate calls this an impostor only if these networks verified anoth
 request is not verified. With --live the running crawlgate answers.";
 
 const LIVE_HINT: &str = "\
-This is from the policy files alone; no published list was asked whose address this is. With --live the running
+This is from the policy files alone, without the lists of addresses that operators publish. With --live the running
 crawlgate answers. It also knows what the crawler may have cached, and until when.";
 
 /// Explain what crawlgate does with a request, and which line of the policy decides

@@ -27,18 +27,15 @@ pub struct Arguments {
     /// The directory to write to; the configuration names files in it
     #[arg(long, value_name = "DIR", default_value = "crawlgate-export")]
     output: PathBuf,
-    /// The policy directory
-    #[arg(long, value_name = "DIR", default_value = "policies")]
-    policies: PathBuf,
     #[command(flatten)]
-    origin: origin_copy::OriginFlags,
+    policies: origin_copy::PolicyFlags,
 }
 
 /// Writes the configuration of one site, and prints the names of the files, and on standard error
 /// the parts of the policy that the server cannot do.
 pub fn run(arguments: &Arguments) -> Result {
-    let origins = arguments.origin.read()?;
-    let loaded = policies::load_policies(std::slice::from_ref(&arguments.policies), &origins)?;
+    let (policies, origins) = arguments.policies.read()?;
+    let loaded = policies::load_policies(std::slice::from_ref(&policies), &origins)?;
     policies::print_errors(&loaded);
     let mut sites = policies::valid_sites(&loaded);
     let site = match &arguments.site {
@@ -58,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result {
         fail!(
             FindingsMessage,
             "no valid policy{name} in {}",
-            arguments.policies.display()
+            policies.display()
         );
     };
     origins.print_assumptions([site]);

@@ -3,6 +3,7 @@
 //! keeps copies of origins' files. [`OriginCopies`] are the files that were read. Without a flag, a
 //! command prints what it assumes about the origin's robots.txt.
 
+use super::control::ConfigFlag;
 use super::{Failure, Result, file_failure, now};
 use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
@@ -37,6 +38,29 @@ pub struct OriginCopies {
     /// From the state directory.
     known: InitialOriginRobots,
     is_given: bool,
+}
+
+/// The flags of a command that reads policies.
+#[derive(clap::Args)]
+pub struct PolicyFlags {
+    /// The policy directory [default: policies, or as in --config]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    #[command(flatten)]
+    origin: OriginFlags,
+    #[command(flatten)]
+    config: ConfigFlag,
+}
+
+impl PolicyFlags {
+    /// The policy directory, and the origins' files.
+    pub fn read(&self) -> Result<(PathBuf, OriginCopies)> {
+        let settings = self.config.settings()?;
+        let origins = self.origin.read_or_settings(settings.as_ref())?;
+        let policies = self.policies.clone();
+        let policies = policies.unwrap_or_else(|| settings.unwrap_or_default().policies);
+        Ok((policies, origins))
+    }
 }
 
 impl OriginFlags {

@@ -14,7 +14,7 @@ of the policy, and when it starts.
 
 Exit codes: 0 all policies are in force, 1 some are not, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {
-    /// End the policy of a site whose file is gone; else its last good policy stays in force
+    /// End a site whose policy file is gone (otherwise its last good policy stays in force)
     #[arg(long, value_name = "SITE")]
     remove: Vec<String>,
     #[command(flatten)]

@@ -3,7 +3,6 @@
 
 use super::{Result, now, origin_copy, policies};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 
 /// Print the robots.txt of a host, byte for byte
 #[derive(clap::Args)]
@@ -19,27 +18,20 @@ pub struct Arguments {
     /// Print /.well-known/tdmrep.json instead
     #[arg(long)]
     tdmrep: bool,
-    /// The policy directory
-    #[arg(long, value_name = "DIR", default_value = "policies")]
-    policies: PathBuf,
     #[command(flatten)]
-    origin: origin_copy::OriginFlags,
+    policies: origin_copy::PolicyFlags,
 }
 
 /// Prints the robots.txt of a host, or its `tdmrep.json`. Fails if no site has the host, or if its
 /// policy has no `tdm`.
 pub fn run(arguments: &Arguments) -> Result {
-    let snapshot = policies::snapshot_for_host(
-        &arguments.policies,
-        &arguments.host,
-        &arguments.origin.read()?,
-        now(),
-    )?;
+    let (policies, origins) = arguments.policies.read()?;
+    let snapshot = policies::snapshot_for_host(&policies, &arguments.host, &origins, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
         fail!(
             FindingsMessage,
             "no policy in {} is for {}",
-            arguments.policies.display(),
+            policies.display(),
             arguments.host
         );
     };

@@ -187,7 +187,7 @@ fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result
     let directory = arguments.control.config.state_directory(state)?;
     if state.is_none() {
         let directory = directory.display();
-        print_message!("note: this report is from {directory}");
+        print_message!("note: this report is from the state directory {directory}");
     }
     let history = RequestHistoryReader::open(&directory)?;
     let PeriodFlags { since, until } = arguments.period;

@@ -1,7 +1,7 @@
 //! The command `run`: starts the proxy. [`prepare_settings`] completes the settings, and
 //! [`run_server`] runs the server with them. The commands `decide` and `demo` use both.
 
-use super::server_flags::ServerFlags;
+use super::server_flags::{ServerFlags, check_own_listeners};
 use super::{Failure, Result, default_paths, file_failure};
 use crate::server::{self, BoundAddresses, ServerError, StartMode};
 use crate::settings::{OriginServerAddress, Settings, parse_listen_address};
@@ -80,17 +80,20 @@ pub fn prepare_settings(settings: Settings) -> Result<Settings> {
             .create(directory);
         created.map_err(file_failure("create", directory))?;
     }
-    crate::telemetry::init_tracing(server::LOG_FILTER, false);
+    crate::telemetry::init_tracing(server::LOG_FILTER);
     Ok(settings)
 }
 
 /// Runs the server until it is stopped. Once it listens, prints its addresses and calls
-/// `on_listening`. Unusable policies are a finding.
+/// `on_listening`. Unusable policies are a finding, and so is an origin that is a listener.
 pub fn run_server(
     settings: Settings,
     start_mode: StartMode,
     on_listening: impl FnOnce(&BoundAddresses),
 ) -> Result {
+    if let Some(finding) = check_own_listeners(&settings) {
+        return Err(Failure::FindingsMessage(finding.message));
+    }
     let outcome = server::run(settings, start_mode, |bound| {
         // One write, so that no line of the log comes between these. A closed standard output is no
         // reason not to serve.

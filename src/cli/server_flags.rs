@@ -10,7 +10,7 @@ use crate::settings::{
     self, AddressError, LogDestination, OriginServerAddress, OriginSettings, ServerSettings,
     Settings,
 };
-use crate::yaml::{Diagnostic, SourceSpan};
+use crate::yaml::{Diagnostic, Severity};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -191,13 +191,20 @@ fn check_log_directory(name: &str, log: &LogDestination) -> Option<Diagnostic> {
         "the directory of \"{name}\" in \"logs\", {}, does not exist here",
         printable_path(directory)
     );
-    let begin = SourceSpan {
-        line: 1,
-        column: 1,
-        ..SourceSpan::default()
-    };
-    let finding = Diagnostic::warning("missing-directory", begin, message);
-    Some(finding.help("create it where crawlgate runs: until then, the log is lost"))
+    Some(warning(
+        "missing-directory",
+        &message,
+        "create it on the machine where crawlgate runs. Until then the log's lines are lost",
+    ))
+}
+
+/// A warning about a file as a whole.
+pub fn warning(id: &'static str, message: &str, help: &str) -> Diagnostic {
+    let finding = Diagnostic::whole_file(id, message).help(help);
+    Diagnostic {
+        severity: Severity::Warning,
+        ..finding
+    }
 }
 
 /// The finding about a socket path that is too long for a system call (unix(7)).
@@ -213,6 +220,22 @@ fn check_socket_length(server: &ServerSettings) -> Option<Diagnostic> {
         ),
     );
     Some(finding.help("write a shorter path; one that is not absolute begins at the settings file"))
+}
+
+/// The finding about an origin that is a listener of crawlgate.
+pub fn check_own_listeners(settings: &Settings) -> Option<Diagnostic> {
+    let mut servers = settings.origins.iter().flat_map(|origin| &origin.servers);
+    let server = servers.find(|server| {
+        let mut listeners = settings.listen.iter();
+        listeners.any(|listener| server.address.is_at(listener.address))
+    })?;
+    let message = format!(
+        "crawlgate listens on {} itself, so it would send each request to itself. Give the address of the web \
+         server behind crawlgate as the origin",
+        server.address.url()
+    );
+    let span = server.span.unwrap_or_default();
+    Some(Diagnostic::error("bad-origin", span, message))
 }
 
 /// The settings of a file. Prints its findings, and fails if it has mistakes.
@@ -242,8 +265,10 @@ fn unusable_file(path: &Path) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{ServerFlags, read_settings_file};
+    use super::{ServerFlags, check_own_listeners, read_settings_file};
+    use crate::settings::{OriginServerAddress, OriginSettings, Settings};
     use clap::Parser;
+    use std::net::SocketAddr;
 
     #[derive(Parser)]
     struct TestArguments {
@@ -266,6 +291,36 @@ mod tests {
         };
         assert_eq!(ids("access.log"), Vec::<&str>::new());
         assert_eq!(ids("nowhere/access.log"), ["missing-directory"]);
+    }
+
+    #[test]
+    fn origin_at_a_listener_is_a_mistake() {
+        let with = |listen: &[&str], origin: &str| Settings {
+            listen: listen
+                .iter()
+                .map(|address| address.parse::<SocketAddr>().expect("an address").into())
+                .collect(),
+            origins: vec![OriginSettings::with_servers([OriginServerAddress::parse(
+                origin,
+            )
+            .expect("a server")])],
+            ..Settings::default()
+        };
+        let default = with(&[], "http://127.0.0.1:8080");
+        let served = default.clone().finalize().expect("an origin");
+        for (settings, is_mistake) in [
+            (served, true),
+            // As "crawlgate decide" runs.
+            (default, false),
+            (
+                with(&["0.0.0.0:80", "0.0.0.0:81"], "http://localhost:81"),
+                true,
+            ),
+            (with(&["0.0.0.0:80"], "http://localhost:8080"), false),
+        ] {
+            let finding = check_own_listeners(&settings);
+            assert_eq!(finding.is_some(), is_mistake, "{settings:?}");
+        }
     }
 
     #[test]

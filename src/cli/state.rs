@@ -39,10 +39,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let directory = arguments.state.path_or_default()?;
     let bytes = crate::state::back_up(&directory, &arguments.file)?;
     print_message!(
-        "{}: {} from {}",
+        "backed up {} to {} ({})",
+        directory.display(),
         arguments.file.display(),
-        crate::numbers::byte_size(bytes),
-        directory.display()
+        crate::numbers::byte_size(bytes)
     );
     Ok(())
 }

@@ -34,11 +34,6 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         }
     })?;
     match wrong {
-        Some((1, line)) if line.contains([',', '"']) => fail!(
-            Runtime,
-            "{} is a CSV: give a file with one column, the URLs",
-            printable_path(path)
-        ),
         Some((number, line)) => fail!(
             Runtime,
             "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",

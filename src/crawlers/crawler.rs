@@ -111,7 +111,8 @@ pub struct Crawler {
     pub tokens: Vec<String>,
     /// Products that people name when they mean it: `ChatGPT`.
     pub products: Vec<String>,
-    /// Its markers (see `identify.rs`). Empty for a policy token, which makes no requests.
+    /// The parts of a user agent by which it is known. Empty for a name that is used only in
+    /// robots.txt, such as `Google-Extended`: under that name nothing makes requests.
     #[serde(rename = "marks")]
     pub markers: Vec<String>,
     /// Strings near its markers that stand for other programs; examples for tests.

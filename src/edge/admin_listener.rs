@@ -9,7 +9,6 @@ use super::http1::{read_head, write_answer};
 use super::listener::try_write_rejection;
 use super::sent_answer::bare_rejection;
 use super::stop_signals::StopSignals;
-use super::transport::BoxedTransport;
 use crate::answers::Rejection;
 use crate::forwarding::ConnectionPeer;
 use crate::requests::{AdmissionLimiter, ClientConnection};
@@ -47,30 +46,25 @@ impl AdminService {
 
 #[async_trait]
 impl ServeConnection for AdminService {
-    /// Serves a connection. Beyond the limits, a TCP client gets a 503, and a Unix socket is
-    /// closed.
+    /// Serves a connection. Beyond the limits, the client gets a 503. The settings allow no Unix
+    /// socket.
     async fn serve(&self, socket: ClientSocket, stops: StopSignals) {
-        let Ok(mut admitted) = self.admission.admit(1) else {
-            if let ClientSocket::Tcp(stream, _) = &socket {
-                try_write_rejection(stream, Rejection::Busy);
-            }
+        let ClientSocket::Tcp(stream, address) = socket else {
             return;
         };
-        let (transport, address): (BoxedTransport, _) = match socket {
-            ClientSocket::Tcp(stream, address) => {
-                if admitted.admit_address(address.ip().to_canonical()).is_err() {
-                    return try_write_rejection(&stream, Rejection::Busy);
-                }
-                (Box::new(stream), Some(address))
-            }
-            ClientSocket::Unix(stream) => (Box::new(stream), None),
+        let Ok(mut admitted) = self.admission.admit(1) else {
+            return try_write_rejection(&stream, Rejection::Busy);
         };
+        if admitted.admit_address(address.ip().to_canonical()).is_err() {
+            return try_write_rejection(&stream, Rejection::Busy);
+        }
         let peer = ConnectionPeer {
-            address: address.map(|address| address.ip()),
+            address: Some(address.ip()),
             ..ConnectionPeer::default()
         };
         let client = ClientConnection::new(peer, None);
-        let connection = ClientStream::new(transport, address, client, None, self.limits.stall);
+        let stall = self.limits.stall;
+        let connection = ClientStream::new(Box::new(stream), Some(address), client, None, stall);
         self.serve_http(Box::new(connection), stops).await;
     }
 }

@@ -1,5 +1,5 @@
-//! The value of the Date header field, as bytes ([`with_date`]) and as a [`HeaderValue`]
-//! ([`date_value`]). Each thread caches the value, and formats it again at most once per second.
+//! [`with_date`] passes on the value of the Date header field. Each thread caches the value, and
+//! formats it again at most once per second.
 
 use http::HeaderValue;
 use std::cell::RefCell;
@@ -10,8 +10,8 @@ thread_local! {
     static CACHED_DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
 }
 
-/// Calls `read` with the Date of this second.
-fn with_date_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
+/// Calls `read` with the Date of this second, and returns its result.
+pub fn with_date<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     let now = SystemTime::now();
     let second = now
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -25,14 +25,4 @@ fn with_date_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
         }
         read(date)
     })
-}
-
-/// Calls `write` with the present value of the Date field.
-pub fn with_date(write: impl FnOnce(&[u8])) {
-    with_date_value(|date| write(date.as_bytes()));
-}
-
-/// The present value of the Date field.
-pub fn date_value() -> HeaderValue {
-    with_date_value(HeaderValue::clone)
 }

@@ -90,16 +90,14 @@ impl<'l> HeadScanner<'l> {
         if self.lines > fields + 1 {
             return Err(HeadError::TooManyFields);
         }
-        if bytes.len() - self.start > MAX_METHOD_BYTES + target + REQUEST_LINE_EXTRA + headers {
-            // What follows the head is not a part of it.
-            let head = if self.lines == 0 {
-                bytes.len()
-            } else {
-                self.position
-            };
-            if head - self.start > MAX_METHOD_BYTES + target + REQUEST_LINE_EXTRA + headers {
-                return Err(HeadError::HeadersTooLarge);
-            }
+        // What follows the head is not a part of it.
+        let head = if self.lines == 0 {
+            bytes.len()
+        } else {
+            self.position
+        };
+        if head - self.start > MAX_METHOD_BYTES + target + REQUEST_LINE_EXTRA + headers {
+            return Err(HeadError::HeadersTooLarge);
         }
         Ok(())
     }

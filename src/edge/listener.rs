@@ -295,6 +295,6 @@ impl ListenerService {
 pub fn try_write_rejection(stream: &TcpStream, reason: Rejection) {
     let answer = bare_rejection(reason);
     let mut bytes = Vec::new();
-    with_date(|date| answer.write_http1(date, false, &mut bytes));
+    with_date(|date| answer.write_http1(date.as_bytes(), false, &mut bytes));
     let _ = stream.try_write(&bytes);
 }

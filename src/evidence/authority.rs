@@ -79,6 +79,6 @@ fn request_timestamp(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + S
     if is_of_it {
         Ok(response)
     } else {
-        Err("the response is not a timestamp of the checkpoint".into())
+        Err("the response is not a timestamp of the checkpoint, or lacks the certificate of its signer".into())
     }
 }

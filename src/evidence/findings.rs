@@ -72,7 +72,7 @@ pub struct LogFindings {
     pub declared: Vec<Hash>,
     /// The copies of robots.txt that the crawler was served.
     pub served: Vec<ServedRobotsTxt>,
-    /// The recorded requests against the rules in the span.
+    /// The recorded requests in the span.
     pub requests: Vec<RequestFinding>,
     /// The proofs of the clients' identities.
     pub proofs: Vec<ProofFinding>,
@@ -179,7 +179,7 @@ pub struct ServedRobotsTxt {
     pub identity: String,
 }
 
-/// A request against the rules, as recorded and as judged again.
+/// A request, as recorded and as judged again.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RequestFinding {
     /// The number of its entry.
@@ -231,20 +231,28 @@ impl RequestFinding {
         !self.is_disallowed() && answers.contains(&"license".into())
     }
 
-    /// Whether the request is recorded only because it had a licence token.
-    pub fn only_has_token(&self) -> bool {
-        self.field_text_or_empty(RecordField::Kind) == "allowed" && !self.lacks_license()
+    /// What a request without a licence, or one that simply passed, is recorded for. `None` for every
+    /// other request.
+    pub fn passing_words(&self) -> Option<&'static str> {
+        let kind = self.field_text_or_empty(RecordField::Kind);
+        let passed = matches!(&*kind, "allowed" | "not_bound") && !self.is_disallowed();
+        if self.lacks_license() {
+            Some("without a licence")
+        } else if passed && self.field_text(RecordField::LicenseToken).is_some() {
+            Some("with a licence token")
+        } else if passed && self.field_text(RecordField::Reserved).is_some() {
+            Some("although a reservation of text and data mining was published")
+        } else {
+            None
+        }
     }
 
     /// The kind of the request, for people.
     pub fn kind_words(&self) -> Cow<'_, str> {
-        if self.lacks_license() {
-            return "not disallowed by robots.txt; without a licence".into();
+        match self.passing_words() {
+            Some(words) => format!("not disallowed by robots.txt; {words}").into(),
+            None => self.field_text_or_empty(RecordField::Kind),
         }
-        if self.only_has_token() {
-            return "not disallowed by robots.txt; with a licence token".into();
-        }
-        self.field_text_or_empty(RecordField::Kind)
     }
 
     /// The text of a field; empty if it was not recorded.

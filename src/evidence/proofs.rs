@@ -191,7 +191,7 @@ pub fn add_proof_findings(
     if missing > 0 {
         findings.add_unknown(
             "deleted-proofs",
-            format!("the proofs of {missing} entries: the log has deleted them for their age"),
+            format!("proofs of identity that entries name: the log deleted {missing} of them because of their age"),
         );
     }
 }

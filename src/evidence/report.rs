@@ -107,7 +107,7 @@ fn proof_text(request: &RequestFinding) -> String {
 /// which other instance.
 fn served_text(request: &RequestFinding) -> String {
     let Some(served) = &request.served_at else {
-        return "not in this case".to_owned();
+        return "never in this case".to_owned();
     };
     let mut text = format_time(served);
     let client = request.field_text(RecordField::Client);

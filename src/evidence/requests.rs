@@ -50,17 +50,20 @@ const CASE_FIELDS: &[RecordField] = &[
     RecordField::RuleSource,
     RecordField::Version,
     RecordField::Status,
+    RecordField::LicenseToken,
+    RecordField::Reserved,
 ];
 
 /// What no log can show.
-const ALWAYS_UNKNOWN: [&str; 8] = [
-    "whether an entry was true when it was written: that is the site's word, also for its copies of lists and answers of DNS",
+const ALWAYS_UNKNOWN: [&str; 9] = [
+    "whether an entry was true when it was written: that is the site's word, also about lists and DNS",
     "whether a list or key is the operator's: the case has the site's copy",
     "whether an entry was left out before it was written",
-    "whether the holder of the key rewrote the log; a timestamp shows only that nothing was changed after it, if you trust its authority",
+    "whether the holder of the key rewrote the log: a timestamp only shows that nothing was changed later, if you trust its authority",
     "whether a response reached the crawler: crawlgate only knows that it sent it",
     "who used an address, beyond the proof that crawlgate recorded",
     "whether a licence token is valid: crawlgate does not check tokens. A request with any token, also a forged one, counts as licensed",
+    "whether the operator mined a page: a request does not show it",
     "which licences, reservations (TDM) and content signals the site's own web server sent: the case has those of crawlgate's policy",
 ];
 
@@ -147,7 +150,7 @@ pub fn add_log_findings(
         findings.add_check(
             "judged-again",
             format!(
-                "{judged} of {} requests were judged again by the robots.txt files in the case",
+                "requests that were judged again by the robots.txt files in the case: {judged} of {}",
                 findings.requests.len()
             ),
         );
@@ -167,7 +170,7 @@ pub fn add_log_findings(
         findings.add_unknown(
             "withdrawn",
             format!(
-                "{} personal values were deleted; their entries can still be checked",
+                "personal values that were deleted: {}; their entries can still be checked",
                 findings.withdrawn
             ),
         );
@@ -183,7 +186,7 @@ fn add_words_of_site(findings: &mut LogFindings) {
         (
             RecordField::History,
             "declared",
-            "whether robots.txt was as declared before crawlgate (history: declared)",
+            "whether robots.txt was as the site declared it before crawlgate came (history: declared)",
         ),
         (
             RecordField::Proof,
@@ -379,7 +382,7 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
             )
         }
         "withdrawn" => {
-            format!("{entries} personal values of all chains were deleted at {time}")
+            format!("personal values that were deleted at {time}, of all crawlers: {entries}")
         }
         other => {
             return Finding::new(

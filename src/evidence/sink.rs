@@ -1,7 +1,7 @@
 //! [`EvidenceRecorder::sink`] returns a sink (a receiver of finished requests) that makes entries
 //! for the evidence log. It makes an entry when a crawler was served a robots.txt, when a request
-//! broke the rules, and when a request had a licence token. If the identity of the client was proven or refuted, the entry names
-//! the proof.
+//! broke the rules, and when a request passed with a licence token or in spite of a reservation. If
+//! the identity of the client was proven or refuted, the entry names the proof.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
 use crate::crawlers::{Claim, RobotsObedience};
@@ -41,6 +41,7 @@ const REQUEST_FIELDS: &[RecordField] = &[
     RecordField::Status,
     RecordField::RetryAfter,
     RecordField::LicenseToken,
+    RecordField::Reserved,
 ];
 
 /// Records requests as evidence.
@@ -243,22 +244,24 @@ impl Sink for EvidenceSink {
     }
 
     /// Records copies of robots.txt that crawlers got, and requests that were or would be blocked,
-    /// slowed down or asked for a licence, or have a licence token.
+    /// slowed down or asked for a licence. Of those that simply passed, it records the ones with a
+    /// licence token, and those of crawlers for AI training for pages with a reservation.
     fn record(&self, record: &RequestRecord) {
         let Some(judged) = record.judged() else {
             return;
         };
         let decision = &judged.decision;
         let has_unchecked_token = record.request.has_license_token
-            && decision.recorded
             && decision.claim != Claim::Visitor
-            && decision.kind == Kind::Allowed
-            && decision.action == Action::Pass
             && decision.license(&judged.entry().site).is_some();
+        let simply_passed = decision.recorded
+            && matches!(decision.kind, Kind::Allowed | Kind::NotBound)
+            && decision.action == Action::Pass;
         let is_evidence = if decision.robots_txt {
             record.response.is_copy && decision.claim != Claim::Visitor
         } else {
-            decision.is_logged_event() || has_unchecked_token
+            decision.is_logged_event()
+                || simply_passed && (has_unchecked_token || record.has_reserved_page())
         };
         if !is_evidence {
             return;

@@ -76,13 +76,8 @@ pub fn requests_with(findings: &LogFindings, basis: IdentityAssurance) -> Vec<&R
 
 /// `2026-11-28 10:00:00 UTC`; a text of another form is returned as it is.
 pub fn format_time(time: &str) -> String {
-    match (
-        time.get(..10),
-        time.get(10..11),
-        time.get(11..19),
-        time.ends_with('Z'),
-    ) {
-        (Some(day), Some("T"), Some(clock), true) => format!("{day} {clock} UTC"),
+    match (time.split_once('T'), time.get(11..19)) {
+        (Some((day, _)), Some(clock)) => format!("{day} {clock} UTC"),
         _ => time.to_owned(),
     }
 }
@@ -194,15 +189,16 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
     }
     let mut in_doubt: BTreeMap<&str, usize> = BTreeMap::new();
     for one in &disallowed {
-        if one.field_text_or_empty(RecordField::Kind) == "unproven" {
-            let why = match &*one.field_text_or_empty(RecordField::History) {
-                "perhaps_cached" => {
-                    "a cache in front of the site may have answered with an older robots.txt"
-                }
-                _ => "the client may have used an older robots.txt",
-            };
-            *in_doubt.entry(why).or_default() += 1;
-        }
+        let history = one.field_text_or_empty(RecordField::History);
+        let why = match (&*one.field_text_or_empty(RecordField::Kind), &*history) {
+            ("unproven", "perhaps_cached") => {
+                "a cache in front of the site may have answered with an older robots.txt"
+            }
+            ("unproven" | "stale_copy", _) => "the client may have used an older robots.txt",
+            ("ambiguous", _) => "the path can be read in two ways, and robots.txt allows one",
+            _ => continue,
+        };
+        *in_doubt.entry(why).or_default() += 1;
     }
     for (why, count) in in_doubt {
         let count = plural_thousands(count, "disallowed request");
@@ -214,8 +210,10 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
 
 /// What a request was that robots.txt does not disallow, and that lacked no licence.
 fn policy_words(request: &RequestFinding) -> &'static str {
+    if let Some(words) = request.passing_words() {
+        return words;
+    }
     match &*request.field_text_or_empty(RecordField::Kind) {
-        "allowed" => "with a licence token, which crawlgate did not check",
         "impostor" => {
             "that the site's policy does not allow (the client only pretended to be the crawler)"
         }
@@ -228,20 +226,12 @@ fn policy_words(request: &RequestFinding) -> &'static str {
 
 /// How many requests the site refused or would have refused, and how many got their page.
 fn answers_sentence(requests: &[&RequestFinding]) -> String {
-    let count = |field, expected: Option<&str>| {
+    let count = |field, is_counted: fn(&str) -> bool| {
         let texts = requests.iter().filter_map(|one| text(one, field));
-        texts
-            .filter(|text| expected.is_none_or(|expected| text == expected))
-            .count()
+        texts.filter(|text| is_counted(text)).count()
     };
-    let observed = count(RecordField::Would, None);
-    let refused = requests
-        .iter()
-        .filter(|one| one.field_text(RecordField::Would).is_none() && !one.only_has_token());
-    let refused = match refused.count() {
-        0 => "none".to_owned(),
-        refused => thousands(refused),
-    };
+    let observed = count(RecordField::Would, |_| true);
+    let refused = thousands(count(RecordField::Action, |action| action != "pass"));
     let all = plural_thousands(requests.len(), "request");
     let mut sentence = format!("In all, the site refused {refused} of {all}");
     if observed > 0 {
@@ -249,7 +239,7 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
         sentence +=
             &format!("; it let {observed} pass that it would have refused under enforcement");
     }
-    let sent = count(RecordField::Status, Some("200"));
+    let sent = count(RecordField::Status, |status| status == "200");
     if sent > 0 {
         let sent = plural_thousands(sent, "request");
         sentence += &format!(". {sent} got the page (status 200)");
@@ -357,8 +347,8 @@ fn site_sentences(case: &CaseFindings) -> String {
         }
     }
     let mut sentences = match latest {
-        None => "This case has no timestamp of an authority. Only the site's word stands for the times, and for the entries \
-                 being true and complete."
+        None => "This case has no timestamp of an authority. The times are the site's word, and so is that the entries \
+                 are true and complete."
             .to_owned(),
         // The checks name it.
         Some(_) if all == 0 => String::new(),
@@ -375,13 +365,13 @@ fn site_sentences(case: &CaseFindings) -> String {
     if not_judged > 0 {
         let count = plural_thousands(not_judged, "request");
         sentences += &format!(
-            " That robots.txt disallows {count} is the site's word, because the path was deleted or cut off."
+            " Only the site says that robots.txt disallows {count}: the path was deleted or cut off."
         );
     }
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file was \
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file said \
              is the site's word."
         );
     }
@@ -397,7 +387,7 @@ mod tests {
     use super::*;
     use crate::evidence::ProofFinding;
     use crate::evidence::findings::CheckpointTimestamp;
-    use crate::record::FieldValue;
+    use crate::record::{FieldValue, RecordRow};
 
     /// A log with a request of each of these kinds.
     fn log_findings(kinds: &[&str]) -> LogFindings {
@@ -411,6 +401,7 @@ mod tests {
                 (RecordField::Host, "shop.example"),
                 (RecordField::Rule, "Disallow: /cart/"),
                 (RecordField::Client, "203.0.113.5"),
+                (RecordField::Action, "block"),
                 (
                     RecordField::Verdict,
                     match *kind {
@@ -432,11 +423,23 @@ mod tests {
         }
     }
 
+    /// A request with only these fields.
+    fn with_fields(fields: &[(RecordField, &str)]) -> RecordRow {
+        let texts = fields.iter().copied();
+        texts
+            .map(|(field, text)| (field, FieldValue::from_string(text.to_owned())))
+            .collect()
+    }
+
     #[test]
     fn summary_has_names_times_rules_and_numbers() {
         let mut log = log_findings(&["violation", "unproven", "too_fast"]);
-        let would = FieldValue::from_string("slow".to_owned());
-        log.requests[2].request.push(RecordField::Would, would);
+        log.requests[2].request = with_fields(&[
+            (RecordField::Kind, "too_fast"),
+            (RecordField::Host, "shop.example"),
+            (RecordField::Action, "pass"),
+            (RecordField::Would, "slow"),
+        ]);
         log.requests[1].served_to = None;
         let cached = FieldValue::from_string("perhaps_cached".to_owned());
         log.requests[1].request.push(RecordField::History, cached);
@@ -462,7 +465,7 @@ mod tests {
             assert!(happened.contains(part), "{part}: {happened}");
         }
         assert!(identity.contains("2 requests"), "{identity}");
-        assert!(of_site.contains("disallows 1 request "), "{of_site}");
+        assert!(of_site.contains("disallows 1 request:"), "{of_site}");
     }
 
     #[test]
@@ -493,8 +496,12 @@ mod tests {
     fn requests_without_licence_are_no_disallowed_ones() {
         // Of the kinds of `log_findings`, robots.txt allows this one.
         let mut log = log_findings(&["too_fast", "violation"]);
-        let license = FieldValue::from_string("license".to_owned());
-        log.requests[0].request.push(RecordField::Action, license);
+        log.requests[0].request = with_fields(&[
+            (RecordField::Kind, "allowed"),
+            (RecordField::Host, "shop.example"),
+            (RecordField::Client, "203.0.113.5"),
+            (RecordField::Action, "license"),
+        ]);
         let [both, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
         for part in [
             "1 request that the robots.txt of shop.example disallows",
@@ -503,12 +510,26 @@ mod tests {
         ] {
             assert!(both.contains(part), "{part}: {both}");
         }
-        let allowed = [RecordField::Kind, RecordField::Verdict]
-            .map(|field| (field, FieldValue::from_string("allowed".to_owned())));
-        log.requests[1].request = allowed.into_iter().collect();
-        let [token, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
-        for part in ["sent 1 request with a licence token", "refused 1 of 2"] {
-            assert!(token.contains(part), "{part}: {token}");
+        let passed = [
+            (RecordField::Kind, "allowed"),
+            (RecordField::Action, "pass"),
+        ];
+        for (flag, part) in [
+            (
+                RecordField::LicenseToken,
+                "sent 1 request with a licence token",
+            ),
+            (
+                RecordField::Reserved,
+                "sent 1 request although a reservation of text and data mining was published",
+            ),
+        ] {
+            log.requests[1].request = with_fields(&passed);
+            log.requests[1].request.push(flag, FieldValue::Flag(true));
+            let [passing, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
+            for part in [part, "refused 1 of 2"] {
+                assert!(passing.contains(part), "{part}: {passing}");
+            }
         }
         log.requests.truncate(1);
         let [alone, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
@@ -518,37 +539,38 @@ mod tests {
     #[test]
     fn summary_says_why_and_whether_requests_were_answered() {
         let mut log = log_findings(&["violation", "impostor", "license"]);
-        let would = FieldValue::from_string("block".to_owned());
-        log.requests[0]
-            .request
-            .push(RecordField::Would, would.clone());
-        let allowed = FieldValue::from_string("allowed".to_owned());
-        log.requests[1].request = [
-            (
-                RecordField::Kind,
-                FieldValue::from_string("impostor".to_owned()),
-            ),
-            (RecordField::Verdict, allowed.clone()),
-            (RecordField::Would, would),
-        ]
-        .into_iter()
-        .collect();
-        log.requests[2].request = [
-            (RecordField::Verdict, allowed),
-            (
-                RecordField::Would,
-                FieldValue::from_string("license".to_owned()),
-            ),
-            (RecordField::Status, FieldValue::Number(200)),
-        ]
-        .into_iter()
-        .collect();
+        let observed = |kind, would| {
+            with_fields(&[
+                (RecordField::Kind, kind),
+                (RecordField::Host, "shop.example"),
+                (RecordField::Action, "pass"),
+                (RecordField::Would, would),
+            ])
+        };
+        log.requests[0].request = observed("violation", "block");
+        log.requests[0].rejudged = "disallowed";
+        log.requests[1].request = observed("impostor", "block");
+        log.requests[2].request = observed("allowed", "license");
+        let status = FieldValue::Number(200);
+        log.requests[2].request.push(RecordField::Status, status);
         log.requests[2].license = Some("https://shop.example/license.xml".to_owned());
         let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
             "asks for (https://shop.example/license.xml).",
             "does not allow (the client only pretended to be the crawler).",
-            "refused none of 3 requests; it let 3 pass that it would have refused under enforcement. 1 request got",
+            "refused 0 of 3 requests; it let 3 pass that it would have refused under enforcement. 1 request got",
+        ] {
+            assert!(happened.contains(part), "{part}: {happened}");
+        }
+    }
+
+    #[test]
+    fn requests_that_may_be_no_violation_are_counted_with_the_reason() {
+        let log = log_findings(&["stale_copy", "unproven", "ambiguous", "violation"]);
+        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in [
+            "2 disallowed requests may be no violation: the client may have used an older",
+            "1 disallowed request may be no violation: the path can be read in two ways",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }

@@ -346,9 +346,7 @@ fn unsupported_parts(site: &Site) -> impl Iterator<Item = &'static str> {
                 .is_some_and(|said| said >= OriginTagsMode::Replace)
         });
     [
-        Some(
-            "cached versions: a new rule is enforced at once, even if a crawler cannot know it yet",
-        ),
+        Some("grace: a new rule blocks at once, even a crawler that still uses the old robots.txt"),
         Some(
             "unknown bots, and other spellings of a path (\"/%63art/\", \"/x/../cart/\"): they \
              pass",

@@ -23,6 +23,7 @@ pub use hop_by_hop::{is_dropped_from_response, is_hop_by_hop, remove_connection_
 #[cfg(feature = "html")]
 pub use pages::{PageRewriteState, RewriteLabel};
 pub use request::{
-    ForwardingFacts, has_condition, remove_conditions, write_ids_into_map, write_request,
+    CDN_LOOP, ForwardingFacts, LOOP_NAME, has_condition, remove_conditions, write_ids_into_map,
+    write_request,
 };
 pub use response::write_response;

@@ -14,6 +14,10 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Each proxy adds its name to this field, so that it notices a request that circles (RFC 8586).
+pub static CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+/// The name that crawlgate adds.
+pub const LOOP_NAME: &[u8] = b"crawlgate";
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
@@ -70,6 +74,7 @@ pub fn write_request(head: &mut impl EditableHead, request: &ForwardingFacts<'_>
         remove_conditions(head);
     }
     write_forwarding_fields(head, request);
+    head.add("CDN-Loop", LOOP_NAME);
     write_ids(head, request.request_id, request.has_malformed_trace);
 }
 
@@ -255,6 +260,7 @@ mod tests {
         };
         let mut head = original.clone();
         write_request(&mut head, &request);
+        assert_eq!(head.remove(&CDN_LOOP).expect("the name"), "crawlgate");
         head
     }
 
@@ -455,6 +461,7 @@ mod tests {
             headers(&[
                 ("host", "10.0.0.1:80"),
                 ("x-forwarded-proto", "http"),
+                ("cdn-loop", "crawlgate"),
                 ("x-request-id", "id-1")
             ])
         );

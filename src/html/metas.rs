@@ -129,7 +129,7 @@ pub fn read_metas(page: &[u8]) -> PageIndexing {
     let mut canonical = None;
     let read_link = element!("link[rel~=canonical i][href]", |link| {
         let url = link.get_attribute("href").unwrap_or_default();
-        canonical.get_or_insert(url.trim().replace("&amp;", "&"));
+        canonical.get_or_insert(url);
         Ok(())
     });
     let read_meta = element!("meta[name][content]", |meta| {

@@ -21,10 +21,11 @@ pub enum Directive {
     MaxImagePreview(ImagePreview),
     /// Seconds of a video preview; `None` is -1.
     MaxVideoPreview(Option<u32>),
-    /// An unknown `key: value`, kept as it was. The key is empty for other text.
-    Unknown(Box<str>, Box<str>),
     /// Not to be shown after this moment.
     UnavailableAfter(Timestamp),
+    /// An unknown `key: value`, kept as it was. The key is empty for other text. It comes last: a
+    /// recipient would take what follows an unreadable date for a part of the date.
+    Unknown(Box<str>, Box<str>),
 }
 
 /// The sizes of `max-image-preview`, the most restrictive first.
@@ -205,12 +206,6 @@ impl Directive {
         }
         true
     }
-
-    /// Whether it is an unreadable date. It must come last: a recipient would take the rest for a
-    /// part of the date.
-    fn is_unreadable_date(&self) -> bool {
-        matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
-    }
 }
 
 impl fmt::Display for Directive {
@@ -272,17 +267,15 @@ impl Directives {
             if !is_value_key(key) {
                 return Err(unknown_key_error(key));
             }
-            if key.eq_ignore_ascii_case("unavailable_after")
-                && let Some((moment, used)) =
-                    super::member::parse_split_date(value, &parts[index..])
+            let mut directive = Directive::from_key_value(key, value);
+            // A date may contain a comma.
+            if directive.is_none()
+                && let Some(rest) = parts.get(index)
             {
-                index += used;
-                directives.insert(Directive::UnavailableAfter(moment));
-                continue;
+                directive = Directive::from_key_value(key, &format!("{value}, {}", rest.trim()));
+                index += 1;
             }
-            directives.insert(
-                Directive::from_key_value(key, value).ok_or_else(|| bad_value_error(key, value))?,
-            );
+            directives.insert(directive.ok_or_else(|| bad_value_error(key, value))?);
         }
         Ok(directives)
     }
@@ -301,9 +294,7 @@ impl Directives {
         }
         self.members.retain(|member| *member != Directive::All);
         self.members.push(directive);
-        let late = Directive::is_unreadable_date;
-        self.members
-            .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
+        self.members.sort();
     }
 
     /// Adds all of `other`.
@@ -404,10 +395,7 @@ fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
     let flags = Flag::ALL.iter().map(|flag| flag.name());
     let known: Vec<&str> = flags.chain(VALUE_KEYS).chain(["none", "all"]).collect();
     let lower = word.to_ascii_lowercase();
-    let near = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(&lower, name), *name))
-        .min();
+    let near = nearest_name(&lower, &known);
     let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
         Some((_, name)) if VALUE_KEYS.contains(&name) => {
             format!("did you mean \"{name}\"? It takes a value: \"{name}: ...\"")
@@ -422,24 +410,21 @@ fn parse_custom(word: &str) -> Result<Directive, DirectiveError> {
     })
 }
 
+/// The most similar of some names, after the number of letters in which it differs.
+fn nearest_name<'n>(word: &str, names: &[&'n str]) -> Option<(usize, &'n str)> {
+    let names = names.iter();
+    names
+        .map(|name| (strsim::damerau_levenshtein(word, name), *name))
+        .min()
+}
+
 /// The error for an unknown key: a misspelt one, or the name of a crawler, which belongs under
 /// `tags` in a policy.
 fn unknown_key_error(key: &str) -> DirectiveError {
-    let near = VALUE_KEYS
-        .iter()
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&key.to_ascii_lowercase(), name),
-                *name,
-            )
-        })
-        .min();
-    let help = match near {
+    let lower = key.to_ascii_lowercase();
+    let help = match nearest_name(&lower, &VALUE_KEYS) {
         Some((distance, name)) if distance <= 3 => format!("did you mean \"{name}\"?"),
-        _ => format!(
-            "for one crawler, write \"tags: {{ {}: [...] }}\"",
-            key.to_ascii_lowercase()
-        ),
+        _ => format!("for one crawler, write \"tags: {{ {lower}: [...] }}\""),
     };
     DirectiveError {
         message: format!("\"{key}:\" is not a directive with a value"),

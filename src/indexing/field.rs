@@ -8,8 +8,9 @@
 //! - A date may contain commas and colons.
 //! - Unknown text is kept, for the bot or for all bots that it was written for.
 
+use super::date::parse_date;
 use super::directive::is_value_key;
-use super::member::{is_token, parse_split_date, trim_blanks, unfold};
+use super::member::{is_token, trim_blanks, unfold};
 use super::names::is_bot_name;
 use super::{Directive, Directives, Flag, RobotsTags, TagScope};
 use std::borrow::Cow;
@@ -176,20 +177,16 @@ fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
         .map(|part| unfold(part))
         .take_while(|next| !ends_date(next))
         .collect();
-    if let Some((moment, used)) = parse_split_date(value, following)
-        && parts.iter().skip(used).all(String::is_empty)
-    {
-        return (Directive::UnavailableAfter(moment), used);
-    }
     let mut text = trim_blanks(value).to_owned();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         text.push_str(", ");
         text.push_str(part);
     }
-    (
-        Directive::Unknown("unavailable_after".into(), text.into()),
-        parts.len(),
-    )
+    let directive = match parse_date(&text) {
+        Some(moment) => Directive::UnavailableAfter(moment),
+        None => Directive::Unknown("unavailable_after".into(), text.into()),
+    };
+    (directive, parts.len())
 }
 
 /// Whether a member ends an unreadable date: it is a directive, a key with a value, or begins with a

@@ -2,8 +2,8 @@
 //! named one. Tags from several sources are merged so that the result is as restrictive as each
 //! source.
 
+use super::Directives;
 use super::directive::{ARCHIVE_SOFTENER, INDEX_SOFTENER};
-use super::{Directives, Flag};
 use std::collections::BTreeMap;
 
 /// The crawlers that a line is for. `All` sorts and is emitted first: in a joined line it would
@@ -46,37 +46,20 @@ impl RobotsTags {
     /// `nocache` beside `noarchive` for Bing) is dropped if one source has the stricter one without
     /// it.
     pub fn merge(&mut self, other: &RobotsTags) {
-        let both = [&*self, other];
-        let scopes = [TagScope::All]
-            .into_iter()
-            .chain(both.into_iter().flat_map(RobotsTags::bot_scopes));
-        let embedded = scopes.map(|scope| (scope, INDEX_SOFTENER));
-        let cached = (TagScope::Bot("bingbot".into()), ARCHIVE_SOFTENER);
-        let mut softer: Vec<(TagScope, Flag)> = Vec::new();
-        for (scope, pair) in embedded.chain([cached]) {
-            if both
-                .iter()
-                .any(|tags| tags.directives_for(&scope).lacks_softener(pair))
-            {
-                softer.push((scope, pair.1));
-            }
-        }
-        for (scope, directives) in &other.scopes {
-            self.add(scope.clone(), directives);
-        }
-        for (scope, flag) in softer {
-            let softened = self
-                .scopes
-                .iter_mut()
-                .filter(|(existing, _)| **existing == TagScope::All || **existing == scope);
-            softened.for_each(|(_, directives)| directives.remove(flag));
+        let ours = self.clone();
+        for (scope, directives) in &mut self.scopes {
+            other.remove_softeners_from(scope, directives);
         }
         self.scopes.retain(|_, directives| !directives.is_empty());
+        for (scope, directives) in &other.scopes {
+            let mut directives = directives.clone();
+            ours.remove_softeners_from(scope, &mut directives);
+            self.add(scope.clone(), &directives);
+        }
     }
 
     /// Removes from the directives of another source in `scope` those that would soften a directive
-    /// of these tags, as [`merge`](RobotsTags::merge) does. For a source that arrives in parts, whose
-    /// other scopes are not known yet.
+    /// of these tags.
     pub(crate) fn remove_softeners_from(&self, scope: &TagScope, directives: &mut Directives) {
         let is_for_all = *scope == TagScope::All;
         let others = self.bot_scopes().filter(|_| is_for_all);

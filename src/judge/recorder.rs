@@ -10,6 +10,7 @@ use crate::record::{Judgement, RequestRecord, Sink};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic, RequestMetrics};
 use crate::verdict::Action;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -53,8 +54,10 @@ pub struct Recorder {
     pub metrics: Arc<Metrics>,
     pub(super) logs: RequestLogs,
     requests: RequestMetrics,
-    /// The problem that requests have no address of their peer.
+    /// The problem that requests have no address of their peer. It is logged once.
     peer_unknown: OnceLock<Finding>,
+    /// Whether the last request has the problem.
+    is_peer_unknown: AtomicBool,
 }
 
 impl Recorder {
@@ -69,6 +72,7 @@ impl Recorder {
             metrics,
             logs,
             peer_unknown: OnceLock::new(),
+            is_peer_unknown: AtomicBool::new(false),
         }
     }
 
@@ -97,12 +101,15 @@ impl Recorder {
         self.sinks().any(|sink| sink.needs_validator())
     }
 
-    /// The problems of sinks that do not record requests as they should, and that requests have no
-    /// address.
+    /// The problems of sinks that do not record requests as they should, and that the last request
+    /// has no address.
     pub fn problems(&self) -> impl Iterator<Item = Finding> {
-        self.sinks()
-            .filter_map(|sink| sink.problem())
-            .chain(self.peer_unknown.get().cloned())
+        self.sinks().filter_map(|sink| sink.problem()).chain(
+            self.peer_unknown
+                .get()
+                .filter(|_| self.is_peer_unknown.load(Relaxed))
+                .cloned(),
+        )
     }
 
     /// The event log, the access log, and the other sinks.
@@ -124,12 +131,18 @@ impl Recorder {
     /// Records a finished request. With peers a violation waits until they have confirmed it
     /// (`Recorder::resolve_waiting`); if too many wait, it is recorded as `unproven`.
     pub fn record(&self, request: &RequestRecord) {
-        if request.request.is_peer_unknown {
+        let is_unknown = request.request.is_peer_unknown;
+        // Written only if it changes: threads share it.
+        if self.is_peer_unknown.load(Relaxed) != is_unknown {
+            self.is_peer_unknown.store(is_unknown, Relaxed);
+        }
+        if is_unknown {
             self.peer_unknown.get_or_init(|| {
                 let problem = Finding::new(
                     "no-peer-address",
-                    "the application does not tell crawlgate the addresses of clients, so crawl rates, traps and the \
-                     networks of policies have no effect. Give GateBuilder::peer a function that returns the address",
+                    "a request came without the address of its client. Crawl rates, traps and the networks of policies \
+                     have no effect on such requests. Give GateBuilder::peer a function that returns the address of \
+                     every request",
                 );
                 tracing::warn!("{problem}");
                 problem

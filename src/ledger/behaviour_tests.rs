@@ -98,14 +98,8 @@ proptest! {
 }
 
 #[test]
-fn clock_set_back_or_shorter_delay_locks_no_client_out() {
+fn shorter_delay_locks_no_client_out() {
     let delay = Duration::from_secs(10);
-    let next = gcra(None, Duration::from_secs(1_000_000), delay).expect("the first");
-    let next = gcra(Some(next), Duration::from_secs(1_000), delay).expect("the clock was set back");
-    assert!(
-        gcra(Some(next), Duration::from_secs(1_002), delay).is_err(),
-        "from here on it counts"
-    );
     let next = gcra(None, Duration::from_secs(1_000), HOUR).expect("the first");
     assert!(gcra(Some(next), Duration::from_secs(1_001), HOUR).is_err());
     assert!(

@@ -19,8 +19,7 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 /// After exactly that wait it is in time.
 ///
 /// A crawler that keeps its delay never comes too soon, whenever it begins and whatever the delay
-/// was before. A `last` farther in the future than a request can cause comes from before the clock
-/// was set back, and is ignored.
+/// was before.
 ///
 /// ```
 /// use crawlgate::internals::ledger::gcra;
@@ -33,12 +32,7 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 /// ```
 pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
     let tolerance = (delay / 4).min(MAX_TOLERANCE);
-    // One tolerance for an early request, and one for threads that read the clock at different
-    // times.
-    let farthest = now.saturating_add(tolerance * 2);
-    let expected = last
-        .filter(|last| *last <= farthest)
-        .map_or(now, |last| last.saturating_add(delay));
+    let expected = last.map_or(now, |last| last.saturating_add(delay));
     match expected
         .saturating_sub(tolerance)
         .checked_sub(now)

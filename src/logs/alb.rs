@@ -27,8 +27,9 @@ pub fn parse_alb_line(line: &[u8]) -> LineResult<'_> {
     let mut values = FieldValues::default();
     values.set(LogField::Time, cursor.nth_word(2)?);
     values.set(LogField::Client, cursor.nth_word(2)?);
-    // The target and three durations.
-    values.set(LogField::Status, cursor.nth_word(5)?);
+    // The target and three durations, of which the second is the target's.
+    values.set(LogField::Seconds, cursor.nth_word(3)?);
+    values.set(LogField::Status, cursor.nth_word(2)?);
     // The status of the target and the bytes received.
     values.set(LogField::Bytes, cursor.nth_word(3)?);
     values.set(LogField::Request, cursor.escaped()?);

@@ -31,8 +31,9 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
     }
     fields::parse_number(received)?;
     values.set(LogField::Bytes, cursor.word()?);
-    // The two durations.
-    cursor.nth_word(2)?;
+    // The duration, and that of the upstream.
+    values.set(LogField::Milliseconds, cursor.word()?);
+    cursor.word()?;
     let forwarded = cursor.quoted()?;
     let has_addresses = fields::check_client(forwarded)?;
     // Envoy adds the address of its client to X-Forwarded-For. The client chooses the rest.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The keys of each field, best rank first, in any case. A bar separates keys of the same rank.
-const FIELD_KEYS: [(LogField, &str); 17] = [
+const FIELD_KEYS: [(LogField, &str); 20] = [
     (
         LogField::Time,
         "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
@@ -38,6 +38,9 @@ const FIELD_KEYS: [(LogField, &str); 17] = [
         LogField::Bytes,
         "body_bytes_sent|DownstreamContentSize bytes|size bytes_sent",
     ),
+    (LogField::Seconds, "request_time"),
+    (LogField::Milliseconds, "milliseconds"),
+    (LogField::Microseconds, "microseconds"),
     (
         LogField::ContentType,
         "sent_http_content_type|downstream_Content-Type",

@@ -37,7 +37,10 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     }
     // The server and the durations.
     let durations = cursor.nth_word(2)?;
-    if durations.split(|byte| *byte == b'/').count() < 4 {
+    let mut durations = durations.rsplit(|byte| *byte == b'/');
+    // The last is that of the whole request.
+    values.set(LogField::Milliseconds, durations.next().unwrap_or_default());
+    if durations.count() < 3 {
         // The log of a TCP proxy has fewer.
         return Err(UnreadableReason::OtherFormat);
     }

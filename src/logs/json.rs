@@ -64,7 +64,7 @@ pub enum KeyMapError {
 }
 
 /// The fields that a [`KeyMap`] may name.
-const MAPPED_FIELDS: [(&str, LogField); 12] = [
+const MAPPED_FIELDS: [(&str, LogField); 15] = [
     ("time", LogField::Time),
     ("client", LogField::Client),
     ("x_forwarded_for", LogField::Forwarded),
@@ -74,6 +74,9 @@ const MAPPED_FIELDS: [(&str, LogField); 12] = [
     ("host", LogField::Host),
     ("status", LogField::Status),
     ("bytes", LogField::Bytes),
+    ("seconds", LogField::Seconds),
+    ("milliseconds", LogField::Milliseconds),
+    ("microseconds", LogField::Microseconds),
     ("content_type", LogField::ContentType),
     ("referer", LogField::Referer),
     ("user_agent", LogField::UserAgent),

@@ -31,7 +31,7 @@ static KNOWN_FORMATS: [(&str, KnownFormat); 9] = [
                     "time=EdgeStartTimestamp|EdgeEndTimestamp,client=ClientIP,\
                      method=ClientRequestMethod,path=ClientRequestURI|ClientRequestPath,\
                      host=ClientRequestHost,status=EdgeResponseStatus,\
-                     bytes=EdgeResponseBytes,content_type=EdgeResponseContentType,\
+                     bytes=EdgeResponseBytes,milliseconds=EdgeTimeToFirstByteMs,content_type=EdgeResponseContentType,\
                      referer=ClientRequestReferer,user_agent=ClientRequestUserAgent",
                 )
             }),
@@ -47,6 +47,7 @@ static KNOWN_FORMATS: [(&str, KnownFormat); 9] = [
                     "time=timestamp,client=httpRequest.remoteIp,\
                      method=httpRequest.requestMethod,path=httpRequest.requestUrl,\
                      status=httpRequest.status,bytes=httpRequest.responseSize,\
+                     seconds=httpRequest.latency,\
                      referer=httpRequest.referer,user_agent=httpRequest.userAgent|httpRequest",
                 )
             }),
@@ -61,7 +62,7 @@ static KNOWN_FORMATS: [(&str, KnownFormat); 9] = [
                     "time=start_time,client=downstream_remote_address,\
                      x_forwarded_for=x_forwarded_for|x-forwarded-for,method=method,\
                      path=path|x-envoy-origin-path,host=authority|:authority,\
-                     status=response_code,bytes=bytes_sent,referer=referer,\
+                     status=response_code,bytes=bytes_sent,milliseconds=duration,referer=referer,\
                      user_agent=user_agent|user-agent",
                 )
             }),

@@ -54,6 +54,8 @@ pub struct LogRecord<'a> {
     pub status: u16,
     /// Bytes sent; zero where the log does not have them.
     pub bytes: u64,
+    /// How long the response took, where the format has that.
+    pub milliseconds: Option<u32>,
     /// The type of the response, where the format has it.
     pub content_type: Option<FieldBytes<'a>>,
     /// The Referer field as it is written; `None` where the request had none or the format does not
@@ -265,6 +267,10 @@ enum LogField {
     Forwarded,
     Status,
     Bytes,
+    /// How long the response took.
+    Seconds,
+    Milliseconds,
+    Microseconds,
     ContentType,
     Referer,
     UserAgent,

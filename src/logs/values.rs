@@ -48,6 +48,23 @@ impl<'a> FieldValues<'a> {
             .map_or(Ok(None), fields::parse_status)
     }
 
+    /// How long the response took; `None` if the line does not say that. CloudFront's seconds stand
+    /// beside a column that IIS uses for milliseconds.
+    fn milliseconds(&self) -> Option<u32> {
+        for (field, unit) in [
+            (LogField::Seconds, 1e3),
+            (LogField::Milliseconds, 1.0),
+            (LogField::Microseconds, 1e-3),
+        ] {
+            if let Some(text) = self.get(field) {
+                let text = String::from_utf8_lossy(text);
+                let number: f64 = text.trim_end_matches('s').parse().ok()?;
+                return Some((number * unit) as u32);
+            }
+        }
+        None
+    }
+
     /// Makes a line of columns without names. A column of the host or the client that has something
     /// else shows that they were misread.
     ///
@@ -115,6 +132,7 @@ impl<'a> FieldValues<'a> {
             x_forwarded_for: non_empty(self.take(LogField::Forwarded)),
             time,
             bytes: bytes.unwrap_or(0),
+            milliseconds: self.milliseconds(),
             content_type: non_empty(self.take(LogField::ContentType)),
             referer: non_empty(self.take(LogField::Referer)),
             user_agent,

@@ -19,7 +19,7 @@ const MAX_HEADER: usize = 16 * 1_024;
 
 /// The names of each column, the best first: `cs(Host)` of CloudFront is not the host that the client
 /// asked for.
-const COLUMN_NAMES: [(LogField, &str); 13] = [
+const COLUMN_NAMES: [(LogField, &str); 15] = [
     (LogField::Date, "date"),
     (LogField::Time, "time"),
     (LogField::Method, "cs-method"),
@@ -30,6 +30,8 @@ const COLUMN_NAMES: [(LogField, &str); 13] = [
     (LogField::Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
     (LogField::Status, "sc-status"),
     (LogField::Bytes, "sc-bytes"),
+    (LogField::Seconds, "time-to-first-byte"),
+    (LogField::Milliseconds, "time-taken"),
     (LogField::ContentType, "sc-content-type"),
     (LogField::Referer, "cs(referer)"),
     (LogField::UserAgent, "cs(user-agent)"),

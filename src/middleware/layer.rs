@@ -47,7 +47,7 @@ impl GateLayer {
     /// Loads the policies of a directory, and follows their changes.
     ///
     /// # Errors
-    /// See [`OpenError`]. A policy with a mistake is named with its file and line.
+    /// See [`OpenError`]. The error names the file and line of each mistake in a policy.
     pub fn open(policies: impl AsRef<Path>) -> Result<GateLayer, OpenError> {
         GateLayer::builder(policies).open()
     }
@@ -60,10 +60,10 @@ impl GateLayer {
     }
 
     /// Ends the policy of a site whose file was deleted. Without this call its last good policy stays
-    /// in force. Blocking: it compiles policies.
+    /// in force. This blocks: it compiles policies.
     ///
     /// # Errors
-    /// No such site, or its file is there.
+    /// There is no such site, or its policy file still exists.
     pub fn remove_site(&self, site: &str) -> Result<(), RemoveSiteError> {
         let removed = self.0.upkeep.remove(&[site.to_owned()]);
         removed
@@ -73,7 +73,7 @@ impl GateLayer {
 
     /// What needs attention now: a policy file that is gone or has mistakes, a log or a state
     /// directory that cannot be used, requests without the address of the peer, and the like. Empty if
-    /// all is well. Blocking for less than a millisecond.
+    /// all is well. This blocks for less than a millisecond.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -96,8 +96,8 @@ impl GateLayer {
     }
 
     /// All metrics of the gate in the text format of Prometheus, for a handler of the application;
-    /// with the feature `metrics`. `docs/logs-and-metrics.md` describes them. Blocking for less
-    /// than a millisecond.
+    /// with the feature `metrics`. `docs/logs-and-metrics.md` describes them. This blocks for
+    /// less than a millisecond.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -191,9 +191,8 @@ pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The policy directory cannot be read or has no policy, or a policy in it has a mistake and no
-    /// last good version is in the state directory. The text names each mistake with its file and
-    /// line.
+    /// The policy directory cannot be read, or no policy in it can be used and the state directory
+    /// has no last good one. The text names each mistake with its file and line.
     #[error(transparent)]
     Policies(Box<dyn Error + Send + Sync>),
     /// Another process uses the state directory, or the system refused the thread that writes it.
@@ -245,7 +244,8 @@ impl GateBuilder {
 
     /// A function that finds the address of the connection's other end in the extensions of a
     /// request. Without an address no crawler is verified, traps mark no client, and no client has a
-    /// crawl rate. After the first such request [`GateLayer::problems`] and the log name that.
+    /// crawl rate. After the first request without an address, [`GateLayer::problems`] and the log
+    /// say so.
     pub fn peer(mut self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         self.peer = Some(peer);
         self
@@ -259,7 +259,8 @@ impl GateBuilder {
         self
     }
 
-    /// The field in which trusted proxies name the client. Exactly this field counts.
+    /// The field in which trusted proxies name the client: `X-Forwarded-For` by default. The gate
+    /// reads no other field.
     pub fn client_address(mut self, field: HeaderName) -> GateBuilder {
         self.client_address = ClientAddressField(field);
         self
@@ -275,13 +276,13 @@ impl GateBuilder {
         self
     }
 
-    /// A file for a JSON line for each request.
+    /// Writes a JSON line for each request to this file.
     pub fn access_log(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.access_log = LogDestination::File(file.into());
         self
     }
 
-    /// A file for a JSON line for each request against the rules, at most 100 a second.
+    /// Writes a JSON line for each request against the rules to this file, at most 100 a second.
     pub fn event_log(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.events.destination = LogDestination::File(file.into());
         self
@@ -328,13 +329,13 @@ impl GateBuilder {
 
     /// A file that shifts the clock, for tests: `elapsed 25h` lets a day and an hour pass, `set -2h`
     /// sets the time back. Each value is the total since the start. The file is read again within
-    /// 20 ms of each change.
+    /// 20 ms of each change. If it has other words then, the clock stays, and the log has a warning.
     pub fn clock_file(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.clock_file = Some(file.into());
         self
     }
 
-    /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles
+    /// Loads the policies and starts the threads that follow their changes. This blocks: it compiles
     /// policies.
     ///
     /// # Errors

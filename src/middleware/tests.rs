@@ -571,6 +571,11 @@ fn crawler_without_an_address_is_blocked_for_good() {
     }
     let problems = gate.problems();
     assert_eq!(crate::finding::finding_ids(&problems), ["no-peer-address"]);
+    let mut with_address = request("/", GPTBOT);
+    let address = IpAddr::from([20, 0, 0, 1]);
+    with_address.extensions_mut().insert(address);
+    poll_ready_future(service.call(with_address)).expect("a response");
+    assert!(gate.problems().is_empty());
 }
 
 #[test]

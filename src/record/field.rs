@@ -50,6 +50,7 @@ pub enum RecordField {
     RequestId,
     TraceId,
     LicenseToken,
+    Reserved,
     CallsItself,
     RetryAfter,
     LeftOut,
@@ -93,6 +94,7 @@ impl RecordField {
                 | Observed
                 | TraceId
                 | LicenseToken
+                | Reserved
                 | CallsItself
                 | RetryAfter
                 | LeftOut
@@ -140,6 +142,7 @@ impl RecordField {
             RequestId => FieldValue::from_bytes(request.id()),
             TraceId => FieldValue::from_bytes(request.trace_id()?),
             LicenseToken => FieldValue::Flag(request.has_license_token),
+            Reserved => FieldValue::Flag(record.has_reserved_page()),
             Error => FieldValue::Word(response.error?),
             // The event log adds it.
             LeftOut => return None,

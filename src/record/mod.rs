@@ -31,7 +31,8 @@ pub use visit::{is_part_of_page, is_visit};
 
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
-use crate::policy::Site;
+use crate::policy::site::{Site, reserves_training};
+use crate::robots::TargetScratch;
 use crate::verdict::{Action, Identity, claim_label};
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,6 +121,30 @@ impl RequestRecord {
     pub fn identity(&self) -> Option<Identity> {
         let judged = self.judged()?;
         (judged.decision.claim != Claim::Visitor).then_some(judged.identity)
+    }
+
+    /// Whether a crawler for AI training got a page for which the site publishes a reservation: in a
+    /// header, in `tdmrep.json`, or in the crawler's group of robots.txt. Licences and TDM policies
+    /// are no such pages.
+    pub fn has_reserved_page(&self) -> bool {
+        let Some(judged) = self.judged() else {
+            return false;
+        };
+        let site = &judged.entry().site;
+        let decision = &judged.decision;
+        let group = decision
+            .rule
+            .and_then(|rule| site.document.groups.get(rule.group));
+        let mut lines = group.into_iter().flat_map(|group| &group.extensions);
+        let mut fields = site.signals.fields(decision.signals);
+        // The status is 0 where another server sends the page.
+        matches!(self.response.status, 0 | 200..=299)
+            && site.crawler_rules(decision.claim).trains
+            && (lines.any(|line| reserves_training(&line.key, &line.value))
+                || fields.any(|(name, value)| reserves_training(name, value)))
+            && !site
+                .signals
+                .is_terms_page(TargetScratch::default().normalise(self.request.target()))
     }
 
     /// The name of the action.

@@ -24,7 +24,7 @@ pub fn render_csv(report: &Report) -> Result<String, askama::Error> {
 
 /// Quotes a text where it must be, and puts an apostrophe before one that a spreadsheet would
 /// compute. Control characters are replaced.
-fn text_cell(text: &str) -> String {
+pub fn text_cell(text: &str) -> String {
     let text = printable(text.as_bytes());
     let apostrophe = if text.starts_with(['=', '+', '-', '@']) {
         "'"

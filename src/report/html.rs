@@ -86,26 +86,6 @@ impl ReportFragment<'_> {
         }
         numbers
     }
-
-    fn rows_in(&self, part: ReportSection) -> Vec<&CrawlerRow> {
-        self.report.rows_in(part).collect()
-    }
-
-    /// A log has no latest request, so its example is a rule.
-    fn example_heading(&self) -> &'static str {
-        match self.report.source {
-            ReportSource::History => "Latest example",
-            ReportSource::Logs | ReportSource::LogsByPolicies => "Rule it broke most",
-        }
-    }
-
-    /// The CSS class of the headline.
-    fn headline_class(&self) -> &'static str {
-        match self.report.totals.against_rules {
-            0 => "headline",
-            _ => "headline breaks",
-        }
-    }
 }
 
 /// The link to the samples of a row.

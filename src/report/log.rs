@@ -127,6 +127,8 @@ pub struct ResponseStatusRow {
     pub status: u16,
     /// All requests that were answered with it.
     pub requests: u64,
+    /// The UTC days with most of these requests.
+    pub days: Vec<TopEntry>,
     /// The first segments of these paths.
     pub sections: Vec<TopEntry>,
     /// The paths that were requested most, without the query.
@@ -142,9 +144,12 @@ pub struct TopEntry {
     pub count: u64,
     /// By how much the count may be too high.
     pub error: u64,
-    /// What these requests took; only for sections and paths of logs.
+    /// What these requests took; only for sections, paths, days and combinations of logs.
     #[serde(flatten)]
     pub usage: Option<KeyUsage>,
+    /// How many different URLs have this combination of parameters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub urls: Option<u64>,
 }
 
 impl TopEntry {

@@ -24,7 +24,7 @@ mod text;
 mod traffic;
 mod urls;
 
-pub use csv::render_csv;
+pub use csv::{render_csv, text_cell};
 pub use html::{NumbersRow, ReportFragment, render_html};
 pub use log::{
     DamagedLog, LineCounts, LogSummary, NetworkListUsage, ResponseStatusRow, RuleCount, TopEntry,
@@ -60,7 +60,7 @@ const MAX_FILES: usize = 4;
 /// What the reader of an audit must know if no robots.txt has a rule.
 pub const NO_RULES: &str = "robots.txt has no rules: everything is allowed.";
 /// What the reader must know about crawlers that obey a site with a reservation.
-const RESERVATION: &str = "A reservation (tdm, content_signal, content_usage) is no rule of robots.txt: crawlers may be here that \
+const RESERVATION: &str = "A reservation (tdm, content_signal, content_usage) is no rule of robots.txt: crawlers in this list may \
                            ignore it.";
 const UNVERIFIED_NAMES: &str =
     "Names could not be verified: no lists of crawler networks were available.";
@@ -262,11 +262,6 @@ impl Report {
         !self.unknown_bots.is_empty() && !is_named
     }
 
-    fn rows_with_examples(&self) -> Vec<&CrawlerRow> {
-        let rows = self.crawlers.iter();
-        rows.filter(|row| row.example.is_some()).collect()
-    }
-
     /// The pages that each row's crawler read, without impostors and tools.
     pub fn pages_by_crawler(&self) -> impl Iterator<Item = (&str, u64)> {
         let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
@@ -315,6 +310,12 @@ impl Report {
     fn obeying_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
         self.rows_in(ReportSection::Obeys)
             .filter(|row| row.suspected < row.counts.requests())
+    }
+
+    /// The rows of crawlers that the rules do not bind.
+    fn unbound_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
+        self.rows_in(ReportSection::NotJudged)
+            .filter(|row| row.is_unbound())
     }
 
     /// The crawlers that lack a licence, with their requests and what happened to these; empty if
@@ -386,6 +387,14 @@ fn file_names(names: &[String]) -> String {
         return format!("{} files in {directory}", names.len());
     }
     join_first(names.to_vec(), MAX_FILES)
+}
+
+/// Joins two words by a comma; either may be empty.
+fn join_words(words: [&str; 2]) -> String {
+    match words {
+        ["", word] | [word, ""] => word.to_owned(),
+        words => words.join(", "),
+    }
 }
 
 /// Joins the first `max` words by commas, and adds how many more there are.

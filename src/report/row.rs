@@ -3,10 +3,11 @@
 //! each have a line of their own. [`ReportSection`] is the section of the report that a line
 //! belongs to.
 
-use super::{ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry};
+use super::{ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry, join_words};
 use crate::crawlers::{Crawler, Purpose, Registry};
-use crate::numbers::thousands;
+use crate::numbers::{plural_thousands, thousands};
 use crate::record::RequestCounts;
+use crate::sketch::KeyUsage;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{IdentityStatus, Kind};
 use ReportSection::{BreaksRules, DoesNotCount, NotJudged, Obeys, Pretends, Tool};
@@ -86,7 +87,7 @@ pub enum ReportSection {
     DoesNotCount,
     /// Crawlers that obey.
     Obeys,
-    /// Crawlers that the rules do not bind, or that were not judged.
+    /// Crawlers that the rules do not bind, that a policy exempts, or that were not judged.
     #[default]
     NotJudged,
     /// Tools, which anybody may run.
@@ -158,6 +159,8 @@ pub struct CrawlerRow {
     pub disallowed_bytes: u64,
     /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
+    /// What its requests took, with their durations if the log has them; only for logs.
+    pub usage: KeyUsage,
     /// The first segments of the paths that it requested most, `/` for pages in no directory; only
     /// for logs.
     pub sections: Vec<TopEntry>,
@@ -174,6 +177,8 @@ pub struct CrawlerRow {
     pub days: Vec<TopEntry>,
     /// The paths that it requested most, without the query; only for logs.
     pub paths: Vec<TopEntry>,
+    /// How many different paths it requested, without the query; only for logs.
+    pub distinct_paths: u64,
     /// The statuses of the responses, without those with robots.txt, the most frequent first; only
     /// for logs.
     pub statuses: Vec<ResponseStatusRow>,
@@ -263,6 +268,12 @@ impl CrawlerRow {
         )
     }
 
+    /// Whether the rules do not bind it, or a policy exempts it.
+    pub(super) fn is_unbound(&self) -> bool {
+        let kinds = [Kind::Exempt, Kind::NotBound];
+        kinds.map(|kind| self.counts.requests_of_kind(kind)) != [0, 0]
+    }
+
     /// That a pretender's requests are not the crawler's, and where most of them came from.
     pub(super) fn pretender_words(&self) -> String {
         let words = match self.identity {
@@ -271,7 +282,7 @@ impl CrawlerRow {
         };
         let addresses = self.addresses.iter().take(MAX_ADDRESSES);
         let addresses: Vec<String> = addresses
-            .map(|address| format!("{} {}", address.name, address.count_words()))
+            .map(|address| format!("{} from {}", address.count_words(), address.name))
             .collect();
         if addresses.is_empty() {
             words.to_owned()
@@ -297,13 +308,9 @@ impl CrawlerRow {
             all if all == lacking => "refused".to_owned(),
             refused => format!("{} refused", thousands(refused)),
         };
-        let identity = self.identity_words();
-        let separator = if identity.is_empty() { "" } else { ", " };
-        let requests = thousands(lacking);
-        Some(format!(
-            "{} {requests} ({identity}{separator}{answer})",
-            self.name
-        ))
+        let requests = plural_thousands(lacking, "request");
+        let words = join_words([self.identity_words(), &answer]);
+        Some(format!("{}: {requests} ({words})", self.name))
     }
 
     /// What happens to its requests against the rules, in words. Requests that an older robots.txt
@@ -356,12 +363,7 @@ impl CrawlerRow {
             BreaksRules
         } else if counts.uncounted() > 0 {
             DoesNotCount
-        } else if counts.rule_obeying_requests()
-            + counts.robots_txt()
-            + counts.requests_of_kind(Kind::Exempt)
-            + counts.requests_of_kind(Kind::NotBound)
-            > 0
-        {
+        } else if !self.is_unbound() && counts.rule_obeying_requests() + counts.robots_txt() > 0 {
             Obeys
         } else {
             NotJudged

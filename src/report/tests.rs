@@ -138,10 +138,11 @@ fn requests_without_licence_are_apart_from_violations() {
         ..
     } = report.totals;
     assert_eq!((against_rules, blocked, would_block), (0, 0, 0));
-    let sentence = "GPTBot 5 (verified, 3 refused), CCBot 4 (not verified, refused)";
+    let sentence =
+        "GPTBot: 5 requests (verified, 3 refused), CCBot: 4 requests (not verified, refused)";
     report.has_reservation = true;
     for page in [
-        render_text(&report).expect("text"),
+        render_text(&report).expect("text").replace("\n   ", ""),
         render_html(&report).expect("HTML"),
         render_markdown(&report).expect("Markdown"),
     ] {
@@ -150,7 +151,7 @@ fn requests_without_licence_are_apart_from_violations() {
     }
     // Of the requests of a crawler that obeys, only some lacked one.
     let html = render_html(&report).expect("HTML");
-    let obeying = "GPTBot 9 (verified, 5 of them without a licence)";
+    let obeying = "GPTBot: 9 requests (verified, 5 of them without a licence)";
     assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
     assert!(csv.contains(",0,0,5,,\r\n"), "{csv}");
@@ -231,7 +232,7 @@ fn rows_sort_by_section_identity_violations() {
         (ReportSection::Pretends, "googlebot"),
         (ReportSection::DoesNotCount, "ccbot"),
         (ReportSection::Obeys, "bingbot"),
-        (ReportSection::Obeys, "adsbot-google"),
+        (ReportSection::NotJudged, "adsbot-google"),
         (ReportSection::Tool, "curl"),
     ];
     assert_eq!(rows, expected.map(|(part, id)| (part, id.to_owned())));
@@ -853,12 +854,17 @@ fn csv_has_row_for_each_crawler_and_identity() {
         usage: Some(KeyUsage {
             bytes: 30,
             last: Some(Timestamp(9)),
+            timed: 2,
+            milliseconds: 3_000,
+            slow: 1,
         }),
+        urls: Some(3),
     }];
     report.crawlers[0].sections = entries.clone();
     report.crawlers[0].statuses = vec![ResponseStatusRow {
         status: 404,
         requests: 9,
+        days: Vec::new(),
         sections: Vec::new(),
         paths: entries,
     }];
@@ -870,24 +876,25 @@ fn csv_has_row_for_each_crawler_and_identity() {
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 4 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert_eq!(columns.len(), 20);
+    assert_eq!(columns.len(), 23);
     // The row of the section comes after that of its crawler.
     assert!(lines[1].contains(",crawler,,"), "{csv}");
     assert!(
-        lines[2].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z"),
+        lines[2].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z,1500,1,3"),
         "{csv}"
     );
     assert!(
-        lines[3].ends_with(",status_path,\"/a,b/\",7,1,30,,,,,,,,,404,1970-01-01T00:00:09Z"),
+        lines[3]
+            .ends_with(",status_path,\"/a,b/\",7,1,30,,,,,,,,,404,1970-01-01T00:00:09Z,1500,1,3"),
         "{csv}"
     );
     assert!(
-        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,"),
+        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,,,,"),
         "{csv}"
     );
     for line in &lines[2..5] {
         // Its name has a comma, too.
-        assert_eq!(line.replace("a,b", "").split(',').count(), 21, "{line}");
+        assert_eq!(line.replace("a,b", "").split(',').count(), 24, "{line}");
     }
     let line = |start: &str| {
         let mut found = lines.iter().filter(|line| line.starts_with(start));
@@ -1092,6 +1099,7 @@ fn long_report() -> Report {
             statuses.push(ResponseStatusRow {
                 status,
                 requests: 123_456,
+                days: Vec::new(),
                 sections: row.sections.clone(),
                 paths: row.paths.clone(),
             });
@@ -1202,6 +1210,7 @@ fn urls_are_listed_by_section_parameter_and_status() {
         ResponseStatusRow {
             status: 404,
             requests: 60,
+            days: Vec::new(),
             sections: top("/shop/", 40),
             paths: top("/shop/gone", 30),
         },
@@ -1209,18 +1218,21 @@ fn urls_are_listed_by_section_parameter_and_status() {
         ResponseStatusRow {
             status: 200,
             requests: 40,
+            days: Vec::new(),
             sections: top("/blog/", 30),
             paths: Vec::new(),
         },
         ResponseStatusRow {
             status: 302,
             requests: 35,
+            days: Vec::new(),
             sections: top("/login/", 35),
             paths: top("/login/a", 11),
         },
         ResponseStatusRow {
             status: 301,
             requests: 30,
+            days: Vec::new(),
             sections: Vec::new(),
             paths: Vec::new(),
         },
@@ -1302,25 +1314,38 @@ fn json_round_trips() {
 }
 
 #[test]
-fn exempt_crawlers_are_named_so() {
+fn crawlers_that_rules_do_not_bind_obey_none() {
+    use ClientIdentity::Unverified;
     let rows = vec![
-        crawler_row(
-            "googlebot",
-            ClientIdentity::Unverified,
-            &[(Kind::Exempt, Pass, 2)],
-        ),
-        crawler_row(
-            "bingbot",
-            ClientIdentity::Unverified,
-            &[(Kind::Allowed, Pass, 3)],
-        ),
+        crawler_row("googlebot", Unverified, &[(Kind::Exempt, Pass, 2)]),
+        crawler_row("chatgpt-user", Unverified, &[(Kind::NotBound, Pass, 1)]),
+        crawler_row("bingbot", Unverified, &[(Kind::Allowed, Pass, 3)]),
     ];
-    let text = render_text(&report(rows)).expect("rendered");
-    assert!(
-        text.contains("Googlebot 2 (not verified, exempt)"),
-        "{text}"
-    );
-    assert!(text.contains("bingbot 3 (not verified)"), "{text}");
+    let report = report(rows);
+    let unbound = "Googlebot: 2 requests (not verified, exempt), ChatGPT-User: 1 request (not verified, its operator says so)";
+    for page in [
+        render_text(&report).expect("text").replace("\n   ", ""),
+        render_html(&report).expect("HTML"),
+        render_markdown(&report).expect("Markdown"),
+    ] {
+        let (obeying, rest) = page
+            .split_once("Not bound by robots.txt")
+            .expect("a section");
+        assert!(
+            obeying.contains("bingbot: 3 requests (not verified)"),
+            "{page}"
+        );
+        assert!(rest.contains(unbound), "{page}");
+    }
+}
+
+#[test]
+fn long_name_is_cut_and_its_identity_is_not() {
+    let broke = [(Kind::Violation, Pass, 2)];
+    let mut row = crawler_row("gptbot", ClientIdentity::Unverified, &broke);
+    row.name = "A-Crawler-With-A-Very-Long-Name".to_owned();
+    let text = render_text(&report(vec![row])).expect("rendered");
+    assert!(text.contains("... (not verified)  "), "{text}");
 }
 
 #[test]

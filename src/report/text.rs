@@ -6,6 +6,7 @@ use super::about_log::about_log_sentences;
 use super::urls::TopUrlParts;
 use super::{
     CrawlerRow, MAX_NAMED, OperatorTraffic, Report, ReportSection, ReportSource, join_first,
+    join_words,
 };
 use crate::numbers::{byte_size, percent, plural_thousands, thousands};
 use crate::printable::printable;
@@ -92,22 +93,29 @@ fn shown_count(rows: usize) -> usize {
 /// The name of a row with its identity, and with its purpose if that fits into the column.
 fn name_and_identity(row: &CrawlerRow) -> String {
     const WIDTH: usize = 32;
-    let name = &row.name;
-    let short = match row.identity_words() {
-        "" => name.clone(),
-        identity => format!("{name} ({identity})"),
-    };
-    let purpose = row.purpose_words();
-    let long = match (purpose, short.strip_suffix(')')) {
-        ("", _) => short.clone(),
-        (purpose, Some(short)) => format!("{short}, {purpose})"),
-        (purpose, None) => format!("{short} ({purpose})"),
-    };
+    let identity = row.identity_words();
+    let long = name_with_words(&row.name, &join_words([identity, row.purpose_words()]));
     if long.chars().count() <= WIDTH {
         long
     } else {
-        truncate_text(&short, WIDTH)
+        truncated_name(&row.name, identity, WIDTH)
     }
+}
+
+/// A name, with words in brackets if there are any.
+fn name_with_words(name: &str, words: &str) -> String {
+    match words {
+        "" => name.to_owned(),
+        words => format!("{name} ({words})"),
+    }
+}
+
+/// The same in `width` columns: a long name is cut, its words are not.
+fn truncated_name(name: &str, words: &str, width: usize) -> String {
+    name_with_words(
+        &truncate_text(name, width - words.len() - " ()".len()),
+        words,
+    )
 }
 
 fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
@@ -123,16 +131,13 @@ fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
 /// The first names with their requests in one line, and how many more there are.
 pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> String {
     let parts = rows.map(|row| {
-        let requests = thousands(row.counts.requests());
+        let requests = plural_thousands(row.counts.requests(), "request");
         let mut words = Vec::new();
-        if !row.identity_words().is_empty() {
-            words.push(row.identity_words().to_owned());
-        }
         if row.counts.requests_of_kind(Kind::Exempt) > 0 {
             words.push("exempt".to_owned());
         }
         if row.counts.requests_of_kind(Kind::NotBound) > 0 {
-            words.push("not bound by these rules".to_owned());
+            words.push("its operator says so".to_owned());
         }
         let unlicensed = row.counts.without_license();
         if unlicensed > 0 {
@@ -141,11 +146,8 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
                 thousands(unlicensed)
             ));
         }
-        if words.is_empty() {
-            format!("{} {requests}", row.name)
-        } else {
-            format!("{} {requests} ({})", row.name, words.join(", "))
-        }
+        let words = join_words([row.identity_words(), &words.join(", ")]);
+        name_with_words(&format!("{}: {requests}", row.name), &words)
     });
     join_first(parts.collect(), MAX_NAMED)
 }

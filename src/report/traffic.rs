@@ -251,14 +251,6 @@ impl CrawlerTraffic {
             bytes: row.counts.bytes(),
         }
     }
-
-    /// The name, with the identity if it can be proven.
-    pub(super) fn label(&self) -> String {
-        match self.identity {
-            Some(identity) => format!("{} ({})", self.name, identity.words()),
-            None => self.name.clone(),
-        }
-    }
 }
 
 impl OperatorTraffic {

@@ -4,7 +4,15 @@
 
 use super::{CrawlerRow, Report, TopEntry};
 use crate::numbers::{percent, plural_thousands};
-use crate::printable::printable;
+use askama::Template;
+
+/// An entry with its share of the requests, the different URLs, and the response time on average.
+#[derive(Template)]
+#[template(path = "url_entry.txt")]
+struct EntryText<'a> {
+    entry: &'a TopEntry,
+    requests: u64,
+}
 
 /// Parts of the URLs that a crawler requested most.
 pub(super) struct TopUrlParts<'a> {
@@ -19,9 +27,8 @@ impl TopUrlParts<'_> {
     /// Each entry with its requests and their share: `/cart/ 120 (12 %)`.
     pub fn entry_words(&self) -> impl Iterator<Item = String> {
         self.entries.iter().map(|entry| {
-            let name = printable(entry.name.as_bytes());
-            let share = percent(entry.count, self.requests);
-            format!("{name} {} ({share})", entry.count_words())
+            let requests = self.requests;
+            EntryText { entry, requests }.to_string()
         })
     }
 }

@@ -43,6 +43,8 @@ pub enum HeadError {
     Expectation,
     /// The head did not arrive in time.
     HeadTimeout,
+    /// It came through crawlgate several times already.
+    Loop,
 }
 
 named!(HeadError);
@@ -60,6 +62,7 @@ impl HeadError {
             Expectation => Rejection::Expectation,
             HeadTimeout => Rejection::Timeout,
             BodyTooLarge => Rejection::BodyTooLarge,
+            Loop => Rejection::Loop,
             _ => Rejection::Malformed,
         }
     }

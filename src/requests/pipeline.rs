@@ -16,17 +16,21 @@ use crate::answers::{
     rejection_answer,
 };
 use crate::clock::Clock;
-use crate::forwarding::{ConnectionPeer, ForwardedElement, ResolvedClient};
+use crate::forwarding::{CDN_LOOP, ForwardedElement, LOOP_NAME, ResolvedClient};
 use crate::heads::{ForwardingFieldSet, is_request_id, trace_id};
 use crate::judge::{Judge, Recorder};
+use crate::printable::printable;
 use crate::record::{ArrivalTimes, CountedAction, Judgement, RequestCopy};
 use crate::settings::{ClientAddressField, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Explanation, ResponseFacts};
 use ipnet::IpNet;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Instant;
+
+/// How often a request may have come through crawlgate: instances may stand behind each other.
+const MAX_PASSES: usize = 3;
 
 /// Whether there is a certificate for the host of a `Host` field value.
 pub type HasCertificate = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
@@ -228,7 +232,7 @@ impl RequestPipeline {
         request.tls = connection.tls;
         request.client = client.address;
         request.logged = client.logged;
-        request.is_peer_unknown = peer == ConnectionPeer::default();
+        request.is_peer_unknown = peer.is_unknown();
         // A proxy that asks for a decision does so before its own cache.
         request.proxies = client.proxies.filter(|_| !self.settings.is_for_proxies);
         request.unread = match client.address {
@@ -242,15 +246,16 @@ impl RequestPipeline {
     }
 
     /// Goes through the steps, sets the result in the ticket, and returns the answer (`None`: the
-    /// request passes). The first that applies: an error in the head, the file of a challenge, a
-    /// redirect to https (if the host has a certificate), the judgement.
+    /// request passes). The first that applies: an error in the head, a loop, the file of a
+    /// challenge, a redirect to https (if the host has a certificate), the judgement.
     fn run_steps<H: RequestHead>(
         &self,
         head: &H,
         ticket: &mut Ticket,
         connection: &ConnectionFacts<'_>,
     ) -> Option<Answer> {
-        if let Some(error) = head.head_error(&self.settings.limits) {
+        let error = head.head_error(&self.settings.limits);
+        if let Some(error) = error.or_else(|| find_loop(head, ticket.host())) {
             return Some(self.rejection_answer(error, head, ticket));
         }
         let method = ticket.method();
@@ -320,4 +325,23 @@ impl RequestPipeline {
         };
         head.answer_with(|request| self.shared.answers.answer(&ruling, request))
     }
+}
+
+/// The error of a request that came through crawlgate too often. The first one of the process is
+/// logged: anybody can send such a field.
+fn find_loop(head: &impl RequestHead, host: &[u8]) -> Option<HeadError> {
+    static LOGGED: Once = Once::new();
+
+    let lines = head.values(&CDN_LOOP);
+    let names = lines.flat_map(|line| line.windows(LOOP_NAME.len()));
+    let mut own = names.filter(|name| *name == LOOP_NAME);
+    own.nth(MAX_PASSES)?;
+    LOGGED.call_once(|| {
+        tracing::error!(
+            host = %printable(host),
+            "a request comes back to crawlgate again and again, so crawlgate answers 508. The origin of this host \
+             leads back to crawlgate. In \"origins\", name the address of the web server behind crawlgate"
+        );
+    });
+    Some(HeadError::Loop)
 }

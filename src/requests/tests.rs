@@ -229,6 +229,31 @@ fn protocol_switch_releases_the_policies() {
 }
 
 #[test]
+fn request_that_circles_is_rejected() {
+    let world = new_world();
+    for (lines, is_loop) in [
+        (
+            &["cdn; a=1, crawlgate", "crawlgate", "crawlgate"][..],
+            false,
+        ),
+        (
+            &["crawlgate,crawlgate , cdn", "crawlgate", "crawlgate"],
+            true,
+        ),
+    ] {
+        let mut headers = header_map(&[("host", "shop.example")]);
+        for line in lines {
+            headers.append("cdn-loop", HeaderValue::from_static(line));
+        }
+        let head = HeaderMapHead::new(&Method::GET, b"/", None, &headers);
+        let arrival = world.requests.arrival_now();
+        let (_, answer) = world.requests.receive(&head, &connection(), arrival);
+        let status = answer.map(|answer| answer.status().as_u16());
+        assert_eq!(status, is_loop.then_some(508), "{lines:?}");
+    }
+}
+
+#[test]
 fn header_map_heads_are_checked_strictly() {
     let mistake = |method: Method, target: &str, authority: Option<&'static str>, lines: &[_]| {
         let headers = header_map(lines);

@@ -26,8 +26,8 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Dialect {
-    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed,
-    /// tokens may have digits, and what lies beyond 500 KiB is not read.
+    /// RFC 9309. Rules and URLs are compared in one normal form. `/robots.txt` is always allowed.
+    /// Tokens may have digits. Bytes after the first 500 KiB are not read.
     #[default]
     Rfc9309,
     /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before

@@ -69,19 +69,19 @@ struct CompiledRules {
     rules: RuleSet,
     /// The line of each rule.
     lines: Vec<usize>,
-    /// The line of the first empty Allow, else of the first empty Disallow. Google reports it where
-    /// no rule matches.
+    /// The line of the first empty Allow, else of the first empty Disallow. Google reports it if no
+    /// rule matches.
     empty: Option<usize>,
 }
 
-/// How a token is bound: by groups that name it, by `*` groups, or not at all.
+/// Which groups a crawler with a token obeys: those that name it, the `*` groups, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupMatch {
     /// Groups that name the token.
     Named,
     /// `*` groups.
     Star,
-    /// No group binds the token.
+    /// No group of the file is for the token.
     Nothing,
 }
 
@@ -92,7 +92,7 @@ pub struct FileVerdict {
     pub allowed: bool,
     /// The number of the line that decided; `None` when no rule matched.
     pub line: Option<usize>,
-    /// The groups whose rules bind the token.
+    /// The groups that the crawler with the token obeys.
     pub bound: GroupMatch,
 }
 
@@ -233,10 +233,10 @@ impl DialectRules {
         }
     }
 
-    /// Whether the crawler of this token may fetch a URL. `url` must be absolute, or a path that
-    /// begins with `/`: no rule matches a relative one such as `cart/1`. A URL that no rule matches is
-    /// allowed; the line is then that of an empty Allow or Disallow, if there is one. RFC 9309
-    /// always allows `/robots.txt`.
+    /// Whether the crawler with this token may fetch a URL. `url` must be absolute, or a path that
+    /// begins with `/`. A relative URL such as `cart/1` matches no rule. A URL that matches no rule is
+    /// allowed: [`FileVerdict::line`] is then the line of an empty Allow or Disallow, if there is one.
+    /// RFC 9309 always allows `/robots.txt`.
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
         let (bound, union) = self.union_for(token);
         let free = FileVerdict {

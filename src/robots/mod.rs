@@ -1,6 +1,6 @@
 //! robots.txt (RFC 9309): parsing, matching and rendering. [`RobotsFile`] is any robots.txt, split
-//! into lines with the issues of each. [`DialectRules`] are the rules of such a file, as RFC 9309
-//! or Google's parser reads such rules. [`DialectRules`] say whether a crawler may fetch a URL.
+//! into lines with the issues of each. [`DialectRules`] says whether such a file allows a crawler
+//! to fetch a URL, as RFC 9309 or Google's parser reads the file.
 //! `RobotsDocument` is a file that crawlgate writes itself.
 
 mod absolute_url;

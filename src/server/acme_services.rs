@@ -4,7 +4,7 @@
 //! certificates and of their orders.
 
 use super::ServerError;
-use crate::acme::{AcmeScheduler, ChallengeEndpoints, ChallengePorts, IssuedCertificates};
+use crate::acme::{AcmeScheduler, ChallengeEndpoints, IssuedCertificates};
 use crate::admin::{CertificateStatusFn, Operations};
 use crate::edge::CertificateStore;
 use crate::policy::Snapshot;
@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The ports that authorities connect to.
-const PORTS: ChallengePorts = ChallengePorts { http: 80, tls: 443 };
+/// The ports that authorities connect to, in clear text and over TLS.
+const PORTS: (u16, u16) = (80, 443);
 
 /// The certificates and challenges, which exist before the other services are opened.
 pub struct AcmeServices {
@@ -73,9 +73,7 @@ impl AcmeServices {
         instance: &Instance,
     ) -> Option<Arc<AcmeScheduler>> {
         let (acme_settings, state) = settings.acme().zip(self.state.as_deref())?;
-        let ports = settings
-            .acme_ports
-            .map_or(PORTS, |(http, tls)| ChallengePorts { http, tls });
+        let (http, tls) = settings.acme_ports.unwrap_or(PORTS);
         let has_clear_text = settings
             .listen
             .iter()
@@ -83,7 +81,8 @@ impl AcmeServices {
         Some(AcmeScheduler::open(
             acme_settings,
             ChallengeEndpoints {
-                ports,
+                http,
+                tls,
                 has_clear_text,
             },
             state,

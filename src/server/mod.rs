@@ -76,10 +76,8 @@ impl BoundAddresses {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// An address cannot be bound.
-    #[error("cannot listen on {address} ({setting}): {}", bind_failure_words(.source))]
+    #[error("cannot listen on {address}: {}", bind_failure_words(.source))]
     Bind {
-        /// The setting with the address.
-        setting: &'static str,
         /// The address in the settings.
         address: SocketAddr,
         /// The error of the system.
@@ -120,20 +118,9 @@ pub enum ServerError {
         "{0}; crawlgate does not start. Fix the file, or name another one in \"tls\" of the origin"
     )]
     OriginTls(#[from] TlsFileError),
-    /// The state directory belongs to another process.
+    /// The state directory belongs to another process, or cannot be taken over.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The facts of the process before cannot be taken over.
-    #[error(
-        "cannot read {file}: {error}; crawlgate does not take over. Restore a backup, or stop the service and start \
-         it again: then crawlgate sets the damaged file aside and begins an empty one"
-    )]
-    DamagedState {
-        /// The file.
-        file: String,
-        /// The error of the system or of SQLite.
-        error: String,
-    },
     /// The facts of the process before would be lost, and other ones believed.
     #[error(
         "the settings name another state directory than the running process uses; crawlgate does not take over. To \

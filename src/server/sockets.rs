@@ -66,8 +66,7 @@ impl Sockets {
     ) -> Result<Sockets, ServerError> {
         let mut sockets = Sockets::default();
         for entry in &settings.listen {
-            let (listener, address) =
-                sockets.take_or_bind_tcp(settings, entry.address, inherited)?;
+            let (listener, address) = sockets.take_or_bind_tcp(entry.address, inherited)?;
             sockets.proxy.push(listener);
             sockets.bound.listen.push((entry.tls.is_some(), address));
         }
@@ -78,12 +77,11 @@ impl Sockets {
         {
             let (listener, bound) = match entry {
                 ListenAddress::Tcp(address) => {
-                    let (listener, address) =
-                        sockets.take_or_bind_tcp(settings, *address, inherited)?;
+                    let (listener, address) = sockets.take_or_bind_tcp(*address, inherited)?;
                     (listener, ListenAddress::Tcp(address))
                 }
                 ListenAddress::Unix(_) => (
-                    sockets.take_or_bind(settings, entry.clone(), inherited)?,
+                    sockets.take_or_bind(entry.clone(), inherited)?,
                     entry.clone(),
                 ),
             };
@@ -91,7 +89,7 @@ impl Sockets {
             sockets.bound.decisions.push(bound);
         }
         if let Some(address) = settings.admin {
-            let (listener, address) = sockets.take_or_bind_tcp(settings, address, inherited)?;
+            let (listener, address) = sockets.take_or_bind_tcp(address, inherited)?;
             sockets.admin = Some(listener);
             sockets.bound.admin = Some(address);
         }
@@ -101,11 +99,10 @@ impl Sockets {
     /// The listener at an address, inherited or bound now, and its address with the real port.
     fn take_or_bind_tcp(
         &mut self,
-        settings: &Settings,
         address: SocketAddr,
         inherited: &mut InheritedListeners,
     ) -> Result<(BoundListener, SocketAddr), ServerError> {
-        let listener = self.take_or_bind(settings, ListenAddress::Tcp(address), inherited)?;
+        let listener = self.take_or_bind(ListenAddress::Tcp(address), inherited)?;
         let bound = match &listener {
             BoundListener::Tcp(listener) => listener
                 .local_addr()
@@ -119,14 +116,13 @@ impl Sockets {
     /// and the path of a socket that this process removes at its end.
     fn take_or_bind(
         &mut self,
-        settings: &Settings,
         name: ListenAddress,
         inherited: &mut InheritedListeners,
     ) -> Result<BoundListener, ServerError> {
         let (listener, passed) = match inherited.take(&name) {
             Some(found) => found,
             None => (
-                bind_listener(&name, settings)?,
+                bind_listener(&name)?,
                 HandedOverListener {
                     name,
                     is_managed: false,
@@ -150,16 +146,12 @@ impl Sockets {
 }
 
 /// Binds a listener of its own, which is one of the settings.
-pub fn bind_listener(
-    name: &ListenAddress,
-    settings: &Settings,
-) -> Result<BoundListener, ServerError> {
+pub fn bind_listener(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     match name {
         ListenAddress::Tcp(address) => {
             edge::bind(*address)
                 .map(BoundListener::Tcp)
                 .map_err(|source| ServerError::Bind {
-                    setting: setting_with(*address, settings),
                     address: *address,
                     source,
                 })
@@ -172,21 +164,6 @@ pub fn bind_listener(
                     path.display()
                 )))
         }
-    }
-}
-
-/// The setting that has this address of a listener.
-fn setting_with(address: SocketAddr, settings: &Settings) -> &'static str {
-    if settings
-        .listen
-        .iter()
-        .any(|listener| listener.address == address)
-    {
-        "listen"
-    } else if settings.admin == Some(address) {
-        "admin"
-    } else {
-        "decisions.listen"
     }
 }
 

@@ -9,7 +9,7 @@ use crate::admin::control::{ControlError, ControlSocket};
 use crate::origin::robots::StoredCopies;
 use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
-use crate::state::{StateError, StateStore};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::upgrade::{InheritedListeners, PendingTakeover, TakenOverState};
 use std::path::PathBuf;
@@ -92,10 +92,7 @@ fn check_takeover(successor: &PendingTakeover, settings: &Settings) -> Result<()
     let now = Timestamp::from(SystemTime::now());
     let (store, mut restored) = StateStore::in_memory_only();
     if let Some(directory) = &settings.state {
-        restored.facts = StateStore::check(directory, now).map_err(|error| match error {
-            StateError::Unread { file, error } => ServerError::DamagedState { file, error },
-            error => error.into(),
-        })?;
+        restored.facts = StateStore::check(directory, now)?;
     }
     let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
     SiteManager::start(site_options(settings, &copies), &store, &restored, now)?;
@@ -115,7 +112,7 @@ fn bind_missing(
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => taken_listeners.push(offered.swap_remove(place)),
             None => {
-                let listener = bind_listener(&name, settings)?;
+                let listener = bind_listener(&name)?;
                 own_listeners.add_bound(name, listener);
             }
         }

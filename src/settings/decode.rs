@@ -114,25 +114,9 @@ fn decode_fields(fields: &mut MapFields<'_>, mut settings: Settings) -> Settings
     settings
 }
 
-/// Reports settings that need or exclude each other: an origin that is a listener of crawlgate,
-/// `proxy_protocol` without `trusted_proxies`, `evidence` or `store` with `state: off`, and `acme`
-/// with `store`.
+/// Reports settings that need or exclude each other: `proxy_protocol` without `trusted_proxies`,
+/// `evidence` or `store` with `state: off`, and `acme` with `store`.
 fn check_combinations(fields: &mut MapFields<'_>, settings: &Settings) {
-    for server in settings.origins.iter().flat_map(|origin| &origin.servers) {
-        if let Some(span) = server.span
-            && settings
-                .listen
-                .iter()
-                .any(|listener| server.address.is_at(listener.address))
-        {
-            fields.decoder.error_with_help(
-                "bad-origin",
-                span,
-                "this is an address in \"listen\": crawlgate would send each request to itself",
-                "write the address of the web server behind crawlgate",
-            );
-        }
-    }
     if fields.field("trusted_proxies").is_none()
         && settings
             .listen

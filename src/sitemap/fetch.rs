@@ -13,6 +13,7 @@ use crate::printable::truncate;
 use crate::robots::{AbsoluteUrl, TargetScratch, escape_url, url_path};
 use crate::time::Timestamp;
 use crate::yaml::Diagnostic;
+use quick_xml::escape::unescape;
 use std::io;
 use std::sync::Mutex;
 use std::thread;
@@ -24,7 +25,7 @@ use ureq::{Agent, Body};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a page is read for its metas.
 const MAX_PAGE_BYTES: usize = 256 * 1024;
-/// How much of the target of a redirect is kept.
+/// How much of the target of a redirect, or of a canonical URL, is kept.
 const MAX_TARGET_BYTES: usize = 2_048;
 
 /// How URLs are requested.
@@ -78,7 +79,8 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
         300..=399 => {
             let target = header_text(&response, "location").unwrap_or_default();
             let finding = lints::URL_REDIRECTS.finding(None, "redirects");
-            let help = "list the URL of the redirect's target";
+            let help = "list the URL of the redirect's target. If the target is this URL or redirects back to it, fix the \
+                        redirect on the server: it is a loop";
             let target = truncate(&target, MAX_TARGET_BYTES);
             Some(finding.label(target).help(help))
         }
@@ -124,11 +126,16 @@ fn page_finding(
     if forbids(&page.tags) {
         return Ok(Some(noindex("is a page with a robots meta noindex".into())));
     }
-    let canonical = page.canonical;
-    let canonical = canonical.filter(|canonical| is_other_page(url, canonical));
-    Ok(canonical.map(|_| {
-        let finding = lints::URL_CANONICAL.finding(None, "has another canonical URL");
-        finding.help("list the canonical URL of the page")
+    let canonical = page.canonical.unwrap_or_default();
+    let canonical = canonical.trim();
+    // HTML may have names that XML lacks, and `&` alone.
+    let canonical = unescape(canonical).unwrap_or(canonical.into());
+    Ok(is_other_page(url, &canonical).then(|| {
+        let finding = lints::URL_CANONICAL.finding(None, "is canonicalised");
+        let canonical = truncate(&canonical, MAX_TARGET_BYTES);
+        finding
+            .label(canonical)
+            .help("list the canonical URL of the page")
     }))
 }
 

@@ -50,13 +50,13 @@ pub struct AffectedUrl {
     url: Box<str>,
     line: u32,
     column: u32,
-    /// Where it redirects.
+    /// Where it redirects, or its canonical URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     redirects_to: Option<String>,
 }
 
 impl AffectedUrl {
-    /// The URL, a text and where it redirects.
+    /// The URL, a text, and where it redirects or its canonical URL.
     fn describe(&self, text: &str) -> String {
         let target = self.redirects_to.as_ref();
         let target = target.map(|target| format!(" to {}", shown(target)));
@@ -90,7 +90,7 @@ pub struct FindingCollector {
 
 impl FindingCollector {
     /// Adds a finding about a URL. Its message is what follows the URL, and its label where the URL
-    /// redirects. Without `is_listed` the URL is only counted, unless it is the first.
+    /// redirects, or its canonical URL. Without `is_listed` the URL is only counted, unless it is the first.
     pub fn add(&mut self, mut mistake: Diagnostic, url: &str, is_listed: bool) {
         let span = mistake.span.unwrap_or_default();
         let affected = AffectedUrl {

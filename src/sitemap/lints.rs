@@ -19,8 +19,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or allow its path.
     ///
-    /// crawlgate checks this for Googlebot and all other search crawlers. It leaves out those to which
-    /// robots.txt closes the whole site, unless they share Googlebot's group.
+    /// crawlgate checks this for Googlebot and all other search crawlers. If robots.txt closes the whole
+    /// site to one of them but not to Googlebot, that is probably meant: crawlgate leaves it out.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.
@@ -31,7 +31,8 @@ lints! {
     /// noindex that your server sends: in the header `X-Robots-Tag`, and in the robots metas in the
     /// first 256 KiB of a page.
     URL_NOINDEX: Warning "sitemap-url-noindex";
-    /// The page at a URL names another URL as its canonical one. Search engines index that URL.
+    /// The page at a URL names another URL as its canonical one. Search engines index that URL, which
+    /// the finding names.
     ///
     /// Fix: list the canonical URL, or correct the page.
     ///
@@ -42,8 +43,8 @@ lints! {
     ///
     /// Fix: list only URLs of the site's own hosts.
     ///
-    /// crawlgate neither judges nor requests these URLs. A single robots.txt without a policy does
-    /// not name its host, so its rules apply to the URLs of all hosts.
+    /// crawlgate neither judges nor requests these URLs. A robots.txt file does not name its host. If
+    /// you check one, crawlgate applies it to the URLs of all hosts, and reports none of them here.
     URL_OTHER_HOST: Warning "sitemap-url-other-host";
     /// A URL is empty or not absolute. Search engines do not complete it with the address of the sitemap,
     /// but ignore it.
@@ -63,7 +64,8 @@ lints! {
     URL_REPEATED: Warning "sitemap-url-repeated";
     /// A URL redirects. Search engines index the target, and fetch two URLs in place of one.
     ///
-    /// Fix: list the target of the redirect.
+    /// Fix: list the target of the redirect. If the target is the URL itself, fix the redirect on
+    /// the server: it is a loop.
     ///
     /// Only `--fetch` finds this.
     URL_REDIRECTS: Warning "sitemap-url-redirects";

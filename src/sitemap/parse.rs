@@ -185,6 +185,10 @@ fn read_unpacked(file: impl Read) -> io::Result<Vec<u8>> {
 
 /// The text of a file, without a byte order mark.
 fn decode_text(bytes: Vec<u8>) -> Result<String, UnreadableSitemap> {
+    // UTF-16 without a mark: the first character has a zero.
+    if bytes[..bytes.len().min(2)].contains(&0) {
+        return Err(SitemapError::NotUtf8(0).into());
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
@@ -401,6 +405,7 @@ mod tests {
         ));
         let utf16 = b"\xff\xfe<\0u\0";
         assert!(matches!(error(utf16), SitemapError::NotUtf8(0)));
+        assert!(matches!(error(&utf16[2..]), SitemapError::NotUtf8(0)));
         assert!(matches!(
             error(b"<urlset>\xff</urlset>"),
             SitemapError::NotUtf8(8)

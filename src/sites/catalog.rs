@@ -2,7 +2,7 @@
 //! [`SiteCatalog::apply`] applies the change of one policy file ([`PlannedSiteChange`]). Other
 //! methods apply changes that come from the clock, from the origin's robots.txt, or from operators.
 
-use super::default_sites::{DefaultSite, hosts_without_site};
+use super::default_sites::DefaultSite;
 use super::origins::OriginRobotsFiles;
 use super::pauses::{PauseError, PauseRequest};
 use super::policy_directory::{PolicyText, policy_path};
@@ -15,7 +15,7 @@ use crate::crawlers::Registry;
 use crate::facts::{Fact, PauseRecord};
 use crate::finding::Finding;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
-use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
+use crate::policy::{Site, SiteEntry, compile_with_origin};
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -118,22 +118,9 @@ impl SiteCatalog {
         outcome
     }
 
-    /// Replaces all default sites by these. Logs the hosts of the former default sites that no
-    /// policy names.
+    /// Replaces all default sites by these.
     pub fn apply_default_sites(&mut self, sites: Vec<Arc<Site>>, now: Timestamp) {
-        let with_files = self.files.values().filter_map(|file| file.entry().cloned());
-        let with_files = Snapshot::new(with_files.collect(), 0);
-        let ended = std::mem::take(&mut self.default_sites).into_values();
-        let unclaimed: Vec<String> = ended
-            .flat_map(|entry| hosts_without_site(&entry.site.policy, &with_files))
-            .collect();
-        if !unclaimed.is_empty() {
-            tracing::warn!(
-                hosts = %unclaimed.join(", "),
-                "there are policies now, but none for these hosts: crawlgate forwards their requests and watches no \
-                 crawler there"
-            );
-        }
+        self.default_sites.clear();
         for site in sites {
             let entry = self.bring_into_force(site, now);
             self.default_sites.insert(entry.site.name.clone(), entry);

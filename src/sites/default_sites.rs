@@ -4,7 +4,7 @@
 //! has a default site, a single one covers every host.
 
 use crate::policy::model::HostPattern;
-use crate::policy::{Policy, Site, Snapshot};
+use crate::policy::{Policy, Site};
 use crate::settings::OriginSettings;
 use crate::yaml::SourceFile;
 use std::collections::BTreeSet;
@@ -170,26 +170,4 @@ pub fn site_name_from_log(logged: &str) -> &str {
     logged
         .strip_prefix(DEFAULT_SITE_LOG_PREFIX)
         .unwrap_or(logged)
-}
-
-/// The hosts of a policy that none of these sites has, as text. A wildcard is tried with a `www.`
-/// name. A policy without hosts stands for all unnamed hosts: the result is `every other host`
-/// unless one of the sites has these.
-pub fn hosts_without_site(policy: &Policy, sites: &Snapshot) -> Vec<String> {
-    if policy.hosts.is_empty() {
-        return if sites.site_for_host(b"").is_some() {
-            Vec::new()
-        } else {
-            vec!["every other host".to_owned()]
-        };
-    }
-    let mut unclaimed = Vec::new();
-    for host in policy.hosts.iter().map(|host| &host.value) {
-        let below = if host.wildcard { "www." } else { "" };
-        let name = format!("{below}{}", host.name);
-        if sites.site_for_host(name.as_bytes()).is_none() {
-            unclaimed.push(host.to_string());
-        }
-    }
-    unclaimed
 }

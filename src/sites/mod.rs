@@ -84,7 +84,7 @@ pub enum StartError {
     #[error("{0}")]
     Policies(String),
     /// The policy directory cannot be read.
-    #[error("the policy directory {} cannot be read: {source}", .directory.display())]
+    #[error("the policy directory {} cannot be read: {source}. Check its path and its owner", .directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,

@@ -17,8 +17,8 @@
 //!   In an upgrade, a process that passed its state directory to the next process waits until the
 //!   directory comes back.
 //! - `Unannounced`: the store that the instances share cannot be reached. The change waits until
-//!   the store can be reached. Meanwhile sites with the same robots.txt change, if no site changes
-//!   its hosts (`interim_sites`).
+//!   the store can be reached. Meanwhile sites with the same robots.txt and hosts change
+//!   (`interim_sites`).
 
 use super::default_sites::log_name;
 use super::interim_sites::interim_entries;
@@ -234,7 +234,7 @@ impl Publisher {
 
     /// Defers these sites, and returns the snapshot in force meanwhile: of the former sites with
     /// the present pauses of pages. If the new sites could not be announced, those of them with the
-    /// same robots.txt are in it. The generation increases at the first attempt, and when the sites
+    /// same robots.txt and hosts are in it. The generation increases at the first attempt, and when the sites
     /// change.
     fn defer_sites(
         &mut self,

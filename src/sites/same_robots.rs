@@ -5,12 +5,14 @@
 
 use crate::crawlers::Registry;
 use crate::policy::{Site, SiteEntry};
+use crate::yaml::located_values;
 use sha2::{Digest, Sha256};
 
-/// Whether two entries of a site publish the same robots.txt, are both or neither 503, and tell
-/// crawlers apart by the same names.
+/// Whether two entries of a site publish the same robots.txt on the same hosts, are both or neither
+/// 503, and tell crawlers apart by the same names.
 pub fn has_same_robots(before: &SiteEntry, new: &SiteEntry) -> bool {
-    before.site.robots_txt.version == new.site.robots_txt.version
+    located_values(&before.site.policy.hosts) == located_values(&new.site.policy.hosts)
+        && before.site.robots_txt.version == new.site.robots_txt.version
         && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
         && identity_digest(&before.site) == identity_digest(&new.site)
 }

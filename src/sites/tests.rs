@@ -6,6 +6,7 @@ use crate::clock::Moment;
 use crate::finding::finding_ids;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::{PublicationHistory, SiteEntry, SupersededVersion};
+use crate::yaml::SourceFile;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -913,6 +914,25 @@ fn named_directory_without_a_policy_is_a_warning() {
     options.without_directory = Some(Default::default());
     let unnamed = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     assert!(unnamed.status(Timestamp(0)).warnings.is_empty());
+}
+
+#[test]
+fn vanished_directory_keeps_the_live_policies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policies = directory.path().join("policies");
+    fs::create_dir(&policies).expect("created");
+    write_policy(&policies, "a.yaml", &policy_text("/live"));
+    let mut options = site_options(&policies);
+    let built_in = SourceFile {
+        name: "a.yaml".into(),
+        text: policy_text("/built-in").into(),
+    };
+    options.without_directory = Some([("a".to_owned(), Ok(built_in))].into());
+    let manager = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
+    fs::remove_dir_all(&policies).expect("removed");
+    let report = manager.reload(Timestamp(1));
+    assert!(report.problem.is_some());
+    assert!(served_robots(&manager, "a").contains("Disallow: /live\n"));
 }
 
 #[test]

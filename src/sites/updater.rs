@@ -140,9 +140,12 @@ impl SiteUpdater {
         Ok((reports, has_changed))
     }
 
-    /// The policies by site.
-    fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
+    /// The policies by site. Once the directory had one, nothing else takes its place.
+    fn read_directory(&mut self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         let found = policy_directory::read_policies(&self.policies);
+        if found.as_ref().is_ok_and(|found| !found.is_empty()) {
+            self.without_directory = None;
+        }
         match (found, &self.without_directory) {
             (Err(error), Some(texts)) if error.kind() == std::io::ErrorKind::NotFound => {
                 Ok(texts.clone())

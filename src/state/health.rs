@@ -28,8 +28,6 @@ pub enum StoreHealth {
         since: Timestamp,
         /// What the operating system or SQLite says.
         error: String,
-        /// The last commit that succeeded.
-        last_commit: Option<Timestamp>,
     },
 }
 
@@ -60,7 +58,6 @@ impl fmt::Display for StoreHealth {
                 directory,
                 since,
                 error,
-                ..
             } => write!(
                 f,
                 "cannot write the state directory {directory} since {since}: {error}; crawlgate \
@@ -86,7 +83,7 @@ pub enum StateError {
         /// The owner's process id, where it could be read.
         pid: Option<u32>,
     },
-    /// The facts could not be written.
+    /// The facts could not be written, or the thread that writes cannot be started.
     #[error("cannot write the state directory {directory}: {error}")]
     Unwritten {
         /// The directory.
@@ -103,14 +100,6 @@ pub enum StateError {
         /// The file.
         file: String,
         /// What the operating system or SQLite says.
-        error: String,
-    },
-    /// The thread that writes cannot be started.
-    #[error("cannot start the thread that writes the state directory {directory}: {error}")]
-    Thread {
-        /// The directory.
-        directory: String,
-        /// What the operating system says.
         error: String,
     },
     /// The store was closed before.

@@ -87,10 +87,9 @@ impl StateStore {
         lock: Option<ProcessLock>,
     ) -> StateStore {
         let shared: Arc<StateWriterShared> = shared.into();
-        let history = if shared.health().is_in_memory() {
-            RequestHistoryReader::from_memory(shared.memory.clone())
-        } else {
-            RequestHistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE))
+        let history = match shared.memory.clone() {
+            Some(memory) => RequestHistoryReader::from_memory(memory),
+            None => RequestHistoryReader::from_file(Path::new(&shared.directory).join(STATE_FILE)),
         };
         StateStore(Arc::new(StateStoreInner {
             shared,
@@ -518,8 +517,5 @@ fn read_previous_run(
 
 /// Starts the writer thread.
 fn spawn_writer(writer: StateWriter, directory: &str) -> Result<JoinHandle<()>, StateError> {
-    spawn("state", || writer.run()).map_err(|error| StateError::Thread {
-        directory: directory.to_owned(),
-        error: error.to_string(),
-    })
+    spawn("state", || writer.run()).map_err(|error| StateError::write_failed(directory, &error))
 }

@@ -123,7 +123,7 @@ impl StateWriterShared {
     ) -> StateWriterShared {
         let on_disk = (on_disk, now().monotonic);
         let memory = if health.is_in_memory() {
-            InMemoryHistory::new().map(Arc::new)
+            InMemoryHistory::new().ok().map(Arc::new)
         } else {
             None
         };
@@ -284,7 +284,6 @@ impl StateWriterShared {
                     directory: self.directory.clone(),
                     since: before.unwrap_or(moment.now),
                     error: error.to_string(),
-                    last_commit: known.on_disk.0.end(),
                 };
                 if before.is_none() {
                     tracing::error!("{}", known.health);

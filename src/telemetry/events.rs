@@ -18,7 +18,6 @@ use crate::record::{
     SiteJudgement, time_with_milliseconds,
 };
 use crate::settings::{AddressDetail, EventSettings};
-use crate::threads::spawn;
 use crate::time::Timestamp;
 use ahash::RandomState;
 use serde::Serialize;
@@ -34,8 +33,6 @@ const MAX_PAIRS: usize = 16_384;
 const MAX_SAMPLES_PER_DAY: u8 = 20;
 /// The most samples that wait for the history.
 const MAX_SAMPLES: usize = 5_000;
-/// The interval of lines about events that were left out.
-const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The fields of an event.
 pub const EVENT_FIELDS: &[RecordField] = {
@@ -111,8 +108,7 @@ impl EventLog {
     pub const MAX_RECENT: usize = 500;
 
     /// Opens the log. `addresses` says how much of a client's address it has, `kept_addresses` how
-    /// much the history keeps. Unless the log is off, also starts a thread that writes once a
-    /// second how many events were left out, if no event followed them.
+    /// much the history keeps.
     ///
     /// # Errors
     /// No thread can be started.
@@ -122,21 +118,7 @@ impl EventLog {
         kept_addresses: AddressDetail,
     ) -> std::io::Result<EventLog> {
         let log = LogWriter::open("event-log", &settings.destination)?;
-        let events = EventLog::new(log, settings.rate, addresses, kept_addresses);
-        if events.0.log.is_enabled() {
-            // After a flood there may be no event for a while.
-            let shared = Arc::downgrade(&events.0);
-            spawn("events", move || {
-                loop {
-                    std::thread::park_timeout(LEFT_OUT_INTERVAL);
-                    let Some(shared) = shared.upgrade() else {
-                        return;
-                    };
-                    shared.write_left_out(SystemTime::now());
-                }
-            })?;
-        }
-        Ok(events)
+        Ok(EventLog::new(log, settings.rate, addresses, kept_addresses))
     }
 
     /// Events that are kept in memory only, at the default rate.
@@ -200,10 +182,13 @@ impl EventLog {
     }
 
     /// Waits until all events so far are written, for at most `limit`. First writes how many events
-    /// were left out, also in the current second.
+    /// were left out since the last one.
     pub fn flush(&self, limit: Duration) {
-        // A second later, so that the current second counts as over.
-        self.0.write_left_out(SystemTime::now() + LEFT_OUT_INTERVAL);
+        let left_out = std::mem::take(&mut lock(&self.0.rate_state).left_out);
+        if left_out > 0 && self.0.log.is_enabled() {
+            let time = SystemTime::now();
+            self.0.log.write(&LeftOutCountLine { time, left_out });
+        }
         self.0.log.flush(limit);
     }
 
@@ -341,23 +326,6 @@ impl EventLogInner {
                 sample.remove_query();
             }
             samples.taken.push(sample);
-        }
-    }
-
-    /// Writes a line with the number of events left out since the last recorded one, and resets it.
-    /// Does nothing if there are none, if their second is not over at `now`, or if the log is off.
-    fn write_left_out(&self, now: SystemTime) {
-        let mut rate_state = lock(&self.rate_state);
-        if rate_state.left_out > 0
-            && rate_state.second < Timestamp::from(now).0
-            && self.log.is_enabled()
-        {
-            let left_out = std::mem::take(&mut rate_state.left_out);
-            drop(rate_state);
-            self.log.write(&LeftOutCountLine {
-                time: now,
-                left_out,
-            });
         }
     }
 

@@ -338,13 +338,13 @@ impl WriterThread {
             }
             Err(LogWriteError { lines, error }) => {
                 if self.problem.is_none() {
-                    tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
+                    tracing::error!(%error, "the {log} cannot be written, and its lines are lost");
                 }
                 self.lost += lines;
                 self.shared.dropped.fetch_add(lines, Relaxed);
                 self.problem = Some(format!(
-                    "the {log} cannot be written, and lines are lost until it can: {error}. Check its directory, its \
-                     owner and the disk; crawlgate tries again every second"
+                    "the {log} cannot be written, and its lines are lost: {error}. Check its directory, its owner and the \
+                     disk; crawlgate tries again every second"
                 ));
             }
         }

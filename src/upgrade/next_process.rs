@@ -337,7 +337,7 @@ impl OwnCommandLine {
 /// `running` itself.
 fn find_in_path(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
     std::env::split_paths(directories)
-        .map(|directory| directory.join(name))
+        .filter_map(|directory| std::path::absolute(directory.join(name)).ok())
         .find(|program| program.canonicalize().is_ok_and(|found| found == running))
         .unwrap_or(running)
 }
@@ -420,6 +420,11 @@ mod tests {
             find_in_path(name, &directories, running.clone()),
             links.join("crawlgate")
         );
+        let current = std::env::current_dir().expect("a directory");
+        let mut relative: PathBuf = current.components().skip(1).map(|_| "..").collect();
+        relative.push(links.strip_prefix("/").expect("an absolute path"));
+        let found = find_in_path(name, relative.as_os_str(), running.clone());
+        assert!(found.is_absolute() && found != running, "{found:?}");
         assert_eq!(find_in_path(name, OsStr::new(""), running.clone()), running);
     }
 }

@@ -17,7 +17,6 @@ use crate::telemetry::ServerId;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
-use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{
     AtomicU64, AtomicUsize,
@@ -113,15 +112,12 @@ impl ServerGroup {
         let Some(known) = members.get_mut(entry.index.server) else {
             return;
         };
-        let mut seen = HashSet::new();
-        let wanted: Vec<SocketAddr> = addresses
-            .iter()
-            .copied()
-            .filter(|address| seen.insert(*address))
-            .collect();
-        if known.len() == wanted.len() && known.iter().all(|server| seen.contains(&server.address))
-        {
-            // DNS returns the same addresses in another order.
+        // DNS returns the same addresses in another order.
+        let mut wanted = addresses.to_vec();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let addresses = known.iter().map(|server| server.address);
+        if addresses.eq(wanted.iter().copied()) {
             return;
         }
         let mut servers = Vec::new();
@@ -129,7 +125,14 @@ impl ServerGroup {
             let same = known.iter().find(|server| server.address == address);
             servers.push(match same {
                 Some(server) => server.clone(),
-                None => Arc::new(Server::new(entry.clone(), address)),
+                None => {
+                    let server = Server::new(entry.clone(), address);
+                    // The first check decides alone only while nothing is known of the entry.
+                    if !known.is_empty() {
+                        server.update_state(|state| state.count_check(true));
+                    }
+                    Arc::new(server)
+                }
             });
         }
         *known = servers;

@@ -9,7 +9,7 @@
 //! | on trial | up | the server answers the request |
 //! | on trial | ejected | the request fails: for a longer time, or for the rest of its time if the trial was early |
 //! | on trial | ejected | the request has no result: for the rest of its time |
-//! | any | down | several checks in a row failed, or the first one of this process |
+//! | any | down | several checks in a row failed, or the first one of a server that is there from the start |
 //! | down | up | several checks in a row succeeded |
 
 use crate::settings::EjectionSettings;

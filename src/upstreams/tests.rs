@@ -421,6 +421,14 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
     assert!(server.is_up());
 }
 
+fn check_failure() -> server_state::ExclusionCause {
+    server_state::ExclusionCause {
+        since: crate::time::Timestamp(0),
+        reason: "timeout",
+        status: None,
+    }
+}
+
 #[tokio::test]
 async fn server_down_by_its_first_check_gets_no_retry() {
     let health = HealthSettings {
@@ -428,17 +436,12 @@ async fn server_down_by_its_first_check_gets_no_retry() {
         ..HealthSettings::default()
     };
     let upstreams = new_upstreams(&[origin_with_servers(&["127.0.0.1", "127.0.0.2"])]);
-    let failure = server_state::ExclusionCause {
-        since: crate::time::Timestamp(0),
-        reason: "timeout",
-        status: None,
-    };
     assert!(
         upstreams.groups[0]
             .record_check(
                 &first_server(&upstreams),
                 &health,
-                Err(failure),
+                Err(check_failure()),
                 Duration::ZERO,
             )
             .is_some()
@@ -741,9 +744,21 @@ async fn remaining_address_keeps_its_state() {
     group.set_addresses(entry, &[three, two]);
     let now = group.servers_of(entry);
     assert_eq!(
-        (now[0].address, Arc::ptr_eq(&now[1], &before[1])),
+        (now[1].address, Arc::ptr_eq(&now[0], &before[1])),
         (three, true)
     );
+    let rules = HealthSettings::default();
+    let failed_checks = |server| {
+        let failed = || Err(check_failure());
+        let check = |_: &usize| group.record_check(server, &rules, failed(), Duration::ZERO);
+        (1..9).find(|number| check(number).is_some())
+    };
+    assert_eq!(
+        failed_checks(&now[0]),
+        Some(1),
+        "it is there from the start"
+    );
+    assert_eq!(failed_checks(&now[1]), Some(3));
 }
 
 #[tokio::test]

@@ -42,12 +42,12 @@ pub struct Explanation {
     pub host: String,
     pub target: String,
     pub crawler: Option<CrawlerReport>,
-    /// The hosts of the site that crawlers requested, where none requested this one yet. Only a
-    /// running crawlgate knows.
+    /// The hosts of the site that crawlers have requested, if none has requested this one yet. Only
+    /// a running crawlgate knows them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requested_hosts: Option<BTreeSet<String>>,
     pub identity: Identity,
-    /// It would be an impostor, but for a network list that verified no visit lately.
+    /// The address would make it an impostor, but the network list verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) suspended: bool,
     /// The proof of the identity, as in events.

@@ -106,8 +106,7 @@ impl IdentityDoubt {
 
         match self {
             ClientUnknown => {
-                "the client's address is not known. Give it with --ip (the address of a trusted \
-                 proxy does not count)"
+                "the client's address is not known. Give it with --ip (not the address of a proxy)"
             }
             PrivateAddress => "the address is private, not public",
             PerhapsProxy => {

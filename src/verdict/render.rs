@@ -13,7 +13,7 @@ use std::fmt::Display;
 
 /// The sentence that says how the doubt about a cache in front of crawlgate ends.
 pub const PERHAPS_CACHED_END: &str = "The proxy in front may be a cache that answers crawlers with an \
-                                      older robots.txt. crawlgate sees that it is none when two crawlers fetch \
+                                      older robots.txt. crawlgate sees that it is not when two crawlers fetch \
                                       robots.txt through it within one \"max_age\". To end this now, write \
                                       \"enforcement: { behind_cache: no }\" in the policy, or \
                                       \"yes\" if it is a cache";
@@ -202,9 +202,9 @@ impl Explanation {
         }
         for (place, line) in self.to_enforce.iter().enumerate() {
             let label = match (line == ENFORCE_ALL_LINE, place) {
-                (false, _) => "to enforce",
-                (true, 0) => "for all",
-                (true, _) => "or for all",
+                (false, _) => "to block",
+                (true, 0) => "block all",
+                (true, _) => "or all",
             };
             lines.add(label, line);
         }
@@ -271,10 +271,7 @@ impl Explanation {
         use Kind::*;
 
         match self.kind {
-            NotACrawler => {
-                "rules are for crawlers, not for visitors, nor for tools that the policy does not \
-                 name"
-            }
+            NotACrawler => "rules are only for crawlers, and for tools that the policy names",
             Allowed if self.readings == RobotsReadings::OnlyRfc9309 => {
                 "Google's own parser allows it"
             }
@@ -348,12 +345,12 @@ impl ActionReport {
                 )
             }
             (ActionKind::Pause, _) => format!(
-                "answered with 503, retry after {} s",
+                "paused: answered with 503, retry after {} s",
                 self.retry_after.unwrap_or(0)
             ),
             (ActionKind::RobotsTxt, _) => "answered with the site's robots.txt".into(),
             (ActionKind::License, Some(status)) => {
-                format!("answered with {status}, unless it has a licence token")
+                format!("asked for a licence with {status}, unless it sends a licence token")
             }
             (ActionKind::Tdmrep, _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),

@@ -10,7 +10,8 @@ mod text;
 
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::policies::{self, LoadedPolicy};
-use super::{Result, findings_failure_unless, now, print_json, server_flags, tester};
+use super::server_flags::{self, warning};
+use super::{Result, findings_failure_unless, now, print_json, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
@@ -215,16 +216,39 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     Ok(checked)
 }
 
-/// Adds warnings about settings that work, but not as their owner may think.
+/// Adds warnings about settings that work, but not as their owner may think, and the finding about
+/// an origin that is a listener of crawlgate.
 fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mut FileFindings) {
-    if let Some(evidence) = &settings.evidence
-        && (evidence.timestamps.is_empty() || !settings.identity.can_prove())
+    if let Some(evidence) = &settings.evidence {
+        if evidence.timestamps.is_empty() {
+            file.diagnostics.push(warning(
+                "evidence-unproven",
+                "the evidence proves no times: they are only your word",
+                "write \"evidence: { timestamps: [URL] }\"",
+            ));
+        }
+        if !settings.identity.can_prove() {
+            file.diagnostics.push(warning(
+                "evidence-unproven",
+                "the evidence does not prove who a client is: that is only your word",
+                "write \"identity: { outgoing: yes }\"",
+            ));
+        }
+    }
+    let own = server_flags::check_own_listeners(settings);
+    file.diagnostics.items.extend(own);
+    if settings
+        .admin
+        .is_some_and(|admin| admin.ip().is_unspecified())
     {
-        file.diagnostics.push(warning(
-            "evidence-unproven",
-            "the evidence proves no times, or not who a client is: that is only your word",
-            "write \"identity: { outgoing: yes }\" and \"evidence: { timestamps: [URL] }\"",
-        ));
+        let mut finding = warning(
+            "admin-open",
+            "\"admin\" has no password: everybody who reaches its port reads dashboard, metrics and clients' addresses",
+            "let a firewall or the container's network admit only Prometheus and your balancer",
+        );
+        // In a container there is no other way.
+        finding.severity = Severity::Note;
+        file.diagnostics.push(finding);
     }
     if settings.origins.is_empty() {
         return;
@@ -253,15 +277,6 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
             &format!("\"trusted_proxies\" may be caches, so no violation counts yet: {sites}"),
             "write \"enforcement: { behind_cache: no }\" into these policies; \"yes\" if a proxy caches robots.txt",
         ));
-    }
-}
-
-/// A warning about a file as a whole.
-fn warning(id: &'static str, message: &str, help: &str) -> Diagnostic {
-    let finding = Diagnostic::whole_file(id, message).help(help);
-    Diagnostic {
-        severity: Severity::Warning,
-        ..finding
     }
 }
 

@@ -70,7 +70,12 @@ fn rule(id: &str) -> Value {
         .flatten()
         .chain(sitemap::LINTS);
     let help = lints.find(|lint| lint.id == id).map_or_else(
-        || format!("docs/lints.md of crawlgate lists all ids: search it for {id}."),
+        || {
+            format!(
+                "{}/blob/main/docs/lints.md lists all ids: search it for {id}.",
+                env!("CARGO_PKG_REPOSITORY")
+            )
+        },
         Lint::explanation,
     );
     json!({

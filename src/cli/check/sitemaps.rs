@@ -57,8 +57,8 @@ impl SitemapFlags {
             only_host = crate::cli::url_host(&file.name);
             if only_host.is_none() {
                 print_message!(
-                    "note: check cannot know which host {} is for, so URLs of all hosts are checked against it. To \
-                     find those of other hosts, give the site instead of the file, like https://shop.example",
+                    "note: a robots.txt file does not name its host, so {} is applied to URLs of all hosts. To find \
+                     URLs of other hosts, give the site in place of the file, like https://shop.example",
                     file.name
                 );
             }

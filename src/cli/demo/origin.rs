@@ -11,8 +11,7 @@ use std::time::Duration;
 const MAX_HEAD: usize = 32 * 1024;
 /// Bodies are discarded. A connection with a larger one is closed.
 const MAX_BODY: u64 = 1024 * 1024;
-/// Longer than the proxy keeps an unused connection, so that the proxy closes it first.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the server in its own threads, and returns its address.
 ///
@@ -34,41 +33,35 @@ pub fn start_origin() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Answers the requests of one connection until the client closes it or is idle for too long. Closes
-/// it after a malformed request or too large a body (400).
+/// Answers the request of one connection, and closes it. A malformed request, and one with too large
+/// a body, gets 400.
 fn serve_connection(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
     stream.set_write_timeout(Some(IDLE_TIMEOUT))?;
     let mut input = BufReader::new(stream.try_clone()?);
-    loop {
-        let mut bytes = Vec::new();
-        while !bytes.ends_with(b"\r\n\r\n") {
-            let left = MAX_HEAD.saturating_sub(bytes.len()) as u64;
-            if input.by_ref().take(left).read_until(b'\n', &mut bytes)? == 0 {
-                return Ok(());
-            }
-        }
-        let Some(head) = DemoRequestHead::parse(&bytes) else {
-            return write_response(&mut stream, 400, &site::NOT_FOUND, false, true);
-        };
-        io::copy(&mut input.by_ref().take(head.body), &mut io::sink())?;
-        let (status, page) = match (head.method.as_str(), site::find_file(&head.target)) {
-            ("GET" | "HEAD", Some(page)) => (200, page),
-            ("GET" | "HEAD", None) => (404, &site::NOT_FOUND),
-            _ => (405, &site::NOT_FOUND),
-        };
-        write_response(&mut stream, status, page, head.method == "HEAD", head.close)?;
-        if head.close {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let left = MAX_HEAD.saturating_sub(bytes.len()) as u64;
+        if input.by_ref().take(left).read_until(b'\n', &mut bytes)? == 0 {
             return Ok(());
         }
     }
+    let Some(head) = DemoRequestHead::parse(&bytes) else {
+        return write_response(&mut stream, 400, &site::NOT_FOUND, false);
+    };
+    io::copy(&mut input.take(head.body), &mut io::sink())?;
+    let (status, page) = match (head.method.as_str(), site::find_file(&head.target)) {
+        ("GET" | "HEAD", Some(page)) => (200, page),
+        ("GET" | "HEAD", None) => (404, &site::NOT_FOUND),
+        _ => (405, &site::NOT_FOUND),
+    };
+    write_response(&mut stream, status, page, head.method == "HEAD")
 }
 
 struct DemoRequestHead {
     method: String,
     target: String,
     body: u64,
-    close: bool,
 }
 
 impl DemoRequestHead {
@@ -84,7 +77,6 @@ impl DemoRequestHead {
             method,
             target,
             body: 0,
-            close: request.version == Some(0),
         };
         for httparse::Header { name, value } in request.headers {
             let value = str::from_utf8(value).ok()?.trim();
@@ -92,11 +84,6 @@ impl DemoRequestHead {
                 "content-length" => head.body = value.parse().ok()?,
                 // The sample site takes no uploads, so chunked bodies are not decoded.
                 "transfer-encoding" => return None,
-                "connection" => {
-                    head.close |= value
-                        .split(',')
-                        .any(|option| option.trim().eq_ignore_ascii_case("close"));
-                }
                 _ => {}
             }
         }
@@ -104,14 +91,12 @@ impl DemoRequestHead {
     }
 }
 
-/// Writes a response. `head_only` leaves out the body, but not its length. `close` announces that the
-/// caller closes the connection.
+/// Writes a response. `head_only` leaves out the body, but not its length.
 fn write_response(
     stream: &mut TcpStream,
     status: u16,
     page: &SiteFile,
     head_only: bool,
-    close: bool,
 ) -> io::Result<()> {
     let reason = match status {
         200 => "OK",
@@ -124,9 +109,8 @@ fn write_response(
     } else {
         ""
     };
-    let connection = if close { "close" } else { "keep-alive" };
     let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: {connection}\r\n\r\n",
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
         page.content_type(),
         page.body.len()
     );

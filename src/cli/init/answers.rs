@@ -51,7 +51,7 @@ pub fn confirm_unchanged() -> Result<bool> {
     if !io::stdin().is_terminal() {
         return Ok(false);
     }
-    let answer = read_answer("Unchanged for 24 hours, also in your CDN? [y/N] ")?;
+    let answer = read_answer("Was robots.txt the same for 24 hours, also in your CDN? [y/N] ")?;
     Ok(answer.is_some_and(|answer| matches!(&*answer.to_ascii_lowercase(), "y" | "yes")))
 }
 

@@ -14,8 +14,7 @@ use std::path::Path;
 /// The robots block of every preset and of an imported policy begins so.
 const ROBOTS: &str = "robots:\n  origin: replace\n";
 const COMMENT: &str = "  comment: |\n";
-const ACKNOWLEDGEMENT: &str =
-    "acknowledge: [site_disallowed]   # as robots.txt was before crawlgate";
+const ACKNOWLEDGEMENT: &str = "acknowledge: [site_disallowed]   # your old robots.txt did the same";
 
 /// The policies that crawlgate brings.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
@@ -175,8 +174,7 @@ impl PolicyDraftInputs<'_> {
             policy += "\n# The origin may disallow more, so the preset's tests for allowed requests are left out.\n";
         }
         if !tests.is_empty() {
-            policy +=
-                &format!("\n# These are judged as if \"mode\" were enforce.\ntests:\n{tests}");
+            policy += &format!("\n# These tests run as if \"mode\" were enforce.\ntests:\n{tests}");
         }
         policy
     }
@@ -193,7 +191,7 @@ impl PolicyDraftInputs<'_> {
             format!("previous: {before}")
         } else {
             format!(
-                "# previous: {before}   # only if {before} was robots.txt everywhere for 24 hours before crawlgate"
+                "# previous: {before}   # only if every host had this robots.txt for 24 hours before crawlgate"
             )
         };
         // The preset's own comment, of one line, follows if there is room.
@@ -212,7 +210,7 @@ impl PolicyDraftInputs<'_> {
         };
         let hosts = yaml_list(self.hosts);
         let missing = self.missing_host().map_or_else(String::new, |host| {
-            format!("# {host} is another host. If it has the same origin, add it.\n")
+            format!("# {host} is another host. If it shows the same site, add it.\n")
         });
         text.replacen(
             ROBOTS,

@@ -15,11 +15,12 @@ use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
 use crate::yaml::{nearest_word, strip_http_scheme};
+use askama::Template;
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use tested_agent::TestedAgent;
-use url_verdict::UrlVerdict;
+use url_verdict::{UrlVerdict, VerdictsCsv};
 
 /// Test which URLs a crawler may fetch by any robots.txt, and show the deciding lines
 #[derive(clap::Args)]
@@ -28,7 +29,8 @@ Examples:
   crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
   crawlgate tester robots.txt --agent Googlebot-Image --literal /images/
   crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
-  crawlgate tester robots.txt --agent Googlebot --urls urls.txt --json
+  crawlgate tester robots.txt --agent Googlebot --urls urls.txt --denied
+  crawlgate tester robots.txt --agent Googlebot --agent GPTBot --urls sitemap.xml --csv > urls.csv
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file cannot be read.")]
 pub struct Arguments {
@@ -42,7 +44,12 @@ pub struct Arguments {
     #[arg(long = "urls", value_name = "FILE|URL")]
     list: Option<PathBuf>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
-    #[arg(long = "agent", value_name = "TOKEN|UA", required = true)]
+    #[arg(
+        long = "agent",
+        alias = "user-agent",
+        value_name = "TOKEN|UA",
+        required = true
+    )]
     agents: Vec<String>,
     /// Compare the token literally, without the crawler's documented exceptions
     #[arg(long)]
@@ -53,6 +60,12 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print CSV: a row for each crawler and URL, with the line that decides
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print only URLs that are denied
+    #[arg(long)]
+    denied: bool,
 }
 
 impl Arguments {
@@ -76,6 +89,26 @@ impl Arguments {
     fn dialect_for(&self, tested_agent: &TestedAgent<'_>) -> Dialect {
         let own = tested_agent.crawler.map(|crawler| crawler.reading);
         self.dialect.or(own).unwrap_or_default()
+    }
+
+    /// Prints the verdicts: for programs, or else as `write_text` does. Fails (exit code 1) if a URL
+    /// is denied.
+    fn print<'a>(
+        &self,
+        mut verdicts: Vec<UrlVerdict<'a>>,
+        write_text: impl FnOnce(&mut [UrlVerdict<'a>]) -> Result,
+    ) -> Result {
+        verdicts.retain(|verdict| !(self.denied && verdict.allowed));
+        if self.csv {
+            let verdicts = &verdicts;
+            let csv = VerdictsCsv { verdicts }.render()?.replace('\n', "\r\n");
+            io::stdout().write_all(csv.as_bytes())?;
+        } else if self.json {
+            super::print_json(&verdicts)?;
+        } else {
+            write_text(&mut verdicts)?;
+        }
+        findings_failure_unless(verdicts.iter().all(|verdict| verdict.allowed))
     }
 }
 
@@ -130,14 +163,12 @@ pub fn run(arguments: &Arguments) -> Result {
             ));
         }
     }
-    if arguments.json {
-        super::print_json(&answers)?;
-    } else {
-        let colour = super::supports_colour(&std::io::stdout());
+    arguments.print(answers, |answers| {
+        let colour = super::supports_colour(&io::stdout());
         let mut out = super::stdout_printer(colour);
         if arguments.list.is_some() {
-            for of_agent in answers.chunks_mut(urls.len().max(1)) {
-                url_verdict::write_short(of_agent, &name, &mut out)?;
+            for of_agent in answers.chunk_by_mut(|one, other| one.agent == other.agent) {
+                url_verdict::write_short(of_agent, &name, urls.len(), &mut out)?;
             }
         } else {
             for (place, answer) in answers.iter().enumerate() {
@@ -145,9 +176,8 @@ pub fn run(arguments: &Arguments) -> Result {
                 answer.write(&mut out, &name, &file, colour)?;
             }
         }
-        out.flush()?;
-    }
-    findings_failure_unless(answers.iter().all(|answer| answer.allowed))
+        Ok(out.flush()?)
+    })
 }
 
 /// Fails for a token that no crawler looks for and no group names, if another one is probably meant.
@@ -241,8 +271,7 @@ fn print_status_verdicts(
     };
     let source = printable_path(&arguments.file);
     let text = format!("{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).");
-    print_result(arguments.json, &answers, text)?;
-    findings_failure_unless(answers.iter().all(|answer| answer.allowed))
+    arguments.print(answers, |_| print_result(false, &(), text))
 }
 
 /// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
@@ -322,7 +351,7 @@ fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
         return Ok(fetch_robots(source)?);
     }
     let (name, bytes) = if source == "-" {
-        let bytes = read_up_to(std::io::stdin().lock(), MAX_FILE_BYTES);
+        let bytes = read_up_to(io::stdin().lock(), MAX_FILE_BYTES);
         ("standard input", bytes)
     } else {
         (source, read_argument(source.as_ref(), MAX_FILE_BYTES))

@@ -17,7 +17,7 @@ const MAX_SHOWN_CHARS: usize = 160;
 /// The verdict on one URL for one crawler.
 #[derive(Serialize)]
 pub struct UrlVerdict<'a> {
-    agent: &'a str,
+    pub agent: &'a str,
     /// The id of the crawler in the registry.
     crawler: Option<&'a str>,
     url: &'a str,
@@ -152,11 +152,19 @@ impl<'a> UrlVerdict<'a> {
     }
 }
 
-/// Writes the verdicts for a crawler: one line for each URL, the denied ones first, and how many are
-/// denied.
+/// Verdicts as CSV, a row for each.
+#[derive(Template)]
+#[template(path = "url_verdicts.csv", escape = "none")]
+pub struct VerdictsCsv<'a> {
+    pub verdicts: &'a [UrlVerdict<'a>],
+}
+
+/// Writes the verdicts for a crawler: one line for each URL, the denied ones first, and how many of
+/// all `urls` are denied.
 pub fn write_short(
     verdicts: &mut [UrlVerdict<'_>],
     name: &str,
+    urls: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut agent = String::new();
@@ -172,7 +180,7 @@ pub fn write_short(
         }
         writeln!(out)?;
     }
-    let urls = plural_thousands(verdicts.len(), "URL");
+    let urls = plural_thousands(urls, "URL");
     writeln!(out, "Denied to {agent}: {} of {urls}", thousands(denied))
 }
 

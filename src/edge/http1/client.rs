@@ -214,7 +214,7 @@ impl ClientSide for Http1ClientSide<'_> {
             output.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
         output.extend_from_slice(b"Date: ");
-        with_date(|date| output.extend_from_slice(date));
+        with_date(|date| output.extend_from_slice(date.as_bytes()));
         for part in ["\r\nConnection: ", connection, "\r\n\r\n"] {
             output.extend_from_slice(part.as_bytes());
         }
@@ -252,7 +252,7 @@ impl ClientSide for Http1ClientSide<'_> {
 
     /// Sends the answer with `Connection: close`.
     fn send_answer(&mut self, answer: &Answer) {
-        with_date(|date| answer.write_http1(date, false, self.output()));
+        with_date(|date| answer.write_http1(date.as_bytes(), false, self.output()));
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

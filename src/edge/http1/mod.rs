@@ -255,7 +255,7 @@ pub async fn write_answer(
 ) -> SentAmount {
     // Enough for most heads.
     let mut head = Vec::with_capacity(1024);
-    with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));
+    with_date(|date| answer.write_http1_head(date.as_bytes(), keeps_alive, &mut head));
     // Not a copy: each slow client would hold one.
     let mut rest = &answer.body()[..];
     let written = async {

@@ -7,14 +7,14 @@ use super::batched_io::BatchedIo;
 use super::head::{answer_head, response_head, trailer_map};
 use super::request_stream::{RequestStream, StreamClosed};
 use crate::answers::Answer;
-use crate::edge::date::date_value;
+use crate::edge::date::with_date;
 use crate::edge::forwarder::{
     BodyError, ClientSide, FieldLines, RequestBuffer, ResponseFraming, ResponseHead, check_trailers,
 };
 use crate::edge::timer::Timer;
 use crate::requests::{ClientConnection, ConnectionFacts};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use httparse::Header;
 use std::io;
 use std::sync::Arc;
@@ -139,7 +139,9 @@ impl ClientSide for Http2ClientSide {
             ResponseFraming::None | ResponseFraming::Length(0)
         );
         let mut response = response_head(head.status, lines.iter());
-        response.headers_mut().insert(header::DATE, date_value());
+        response
+            .headers_mut()
+            .insert(header::DATE, with_date(HeaderValue::clone));
         let sent = self.stream.sending.send_head(response, ends);
         self.record_sent(sent);
     }

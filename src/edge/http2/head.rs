@@ -3,7 +3,7 @@
 //! ([`answer_head`]) and the responses of origins ([`response_head`]) are converted for the client.
 
 use crate::answers::Answer;
-use crate::edge::date::date_value;
+use crate::edge::date::with_date;
 use crate::forwarding::is_hop_by_hop;
 use crate::requests::{BodyFraming, HeaderMapHead};
 use bytes::{Bytes, BytesMut};
@@ -139,7 +139,7 @@ pub fn answer_head(answer: &Answer) -> Response<()> {
     for (field, value) in answer.fields() {
         fields.append(field, value.clone());
     }
-    fields.insert(header::DATE, date_value());
+    fields.insert(header::DATE, with_date(HeaderValue::clone));
     build_response(answer.status(), fields)
 }
 

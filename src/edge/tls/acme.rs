@@ -25,7 +25,4 @@ pub trait AcmeCertificates: Debug + Send + Sync {
 
     /// The certificate that answers a challenge of an authority (RFC 8737 section 3).
     fn challenge_certificate(&self, host: &str) -> Option<Arc<CertifiedKey>>;
-
-    /// Logs that a client asks for a host without a certificate.
-    fn log_missing(&self, host: &str);
 }

@@ -62,7 +62,7 @@ pub fn read_chains(
                 findings.add_check(
                     "chain",
                     format!(
-                        "{file}: each of the {} entries has the hash of the one before it",
+                        "{file}: each entry (of {}) has the hash of the one before it",
                         entries.len()
                     ),
                 );
@@ -123,7 +123,7 @@ pub fn read_checkpoints(
             findings.add_check(
                 "checkpoints",
                 format!(
-                    "checkpoints: {}, signed by the key, each following the one before it; the last one was made at {}",
+                    "checkpoints (signed summaries of the log): {}, each following the one before it; the last one was made at {}",
                     found.len(),
                     last.checkpoint.time
                 ),

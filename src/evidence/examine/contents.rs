@@ -26,7 +26,7 @@ pub fn check_timestamps(
         let message = "whether the authorities signed the timestamps: openssl checks it (the script check.sh). The site chose them: decide whether you trust them";
         findings.add_unknown("timestamp-signatures", message);
     } else if !checkpoints.is_empty() {
-        let message = "no timestamp of an authority: the times are the site's word";
+        let message = "when the entries were written: without a timestamp of an authority, the times are the site's word";
         findings.add_unknown("no-timestamp", message);
     }
     for (file, response) in stamps {
@@ -119,7 +119,7 @@ pub fn read_personal_values<'a>(
         findings.add_check(
             "personal-values",
             format!(
-                "personal values: {}, each matching the hash in its entry",
+                "personal values (such as addresses and URLs): {}, each matching the hash in its entry",
                 values.len()
             ),
         );

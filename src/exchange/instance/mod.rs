@@ -87,7 +87,8 @@ pub struct Exchange {
     before: PreviousMembership,
     outbox: Arc<FactOutbox>,
     progress: Arc<ExchangeProgress>,
-    log: OwnPublications,
+    /// What this run published.
+    pub log: OwnPublications,
     founding_epoch: String,
     /// The store that this instance is settled in.
     pub settled: Option<StoreIdentity>,

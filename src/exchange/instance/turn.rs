@@ -31,6 +31,10 @@ pub enum ObservationContinuity {
     Undecided,
 }
 
+/// The longest key of a fact in bytes. No instance writes a longer one: hosts have at most 253 bytes,
+/// names of sites and crawlers fewer.
+const MAX_KEY: usize = 4 * 1024;
+
 /// The most facts in one entry.
 pub const MAX_ENTRY_FACTS: usize = 2_000;
 
@@ -408,10 +412,14 @@ impl Exchange {
     }
 
     /// Applies a fact: passes events and observations to `local`, and keeps publications, tenures
-    /// and declarations that an instance is gone. Ignores facts of this run, and facts that cannot
-    /// be decoded. An unknown file of a publication is fetched later.
+    /// and declarations that an instance is gone. Ignores facts of this run, facts that cannot be
+    /// decoded, and those with a key longer than `MAX_KEY`. An unknown file of a publication is
+    /// fetched later.
     fn apply_fact(&mut self, fact: SharedFact, local: &mut dyn LocalFacts) {
         self.totals.facts_read += 1;
+        if fact.key.len() > MAX_KEY {
+            return;
+        }
         if let Some(event) = codec::decode_event(&fact.key, self.clocks.to_own_exact(fact.at)) {
             return self.apply_event(event, fact, local);
         }

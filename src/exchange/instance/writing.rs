@@ -247,11 +247,6 @@ impl Exchange {
         self.outgoing.retain(|key| !keys.contains(key));
     }
 
-    /// Records the log that is in force now. The next turn reports what ended with it.
-    pub fn set_log(&mut self, log: &PublicationLog) {
-        self.log.set_log(log);
-    }
-
     /// Writes all waiting facts, and then an entry with `has_left`. After that nothing may be
     /// served, and `/robots.txt` is answered with 503.
     ///

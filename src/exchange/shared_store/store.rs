@@ -32,10 +32,6 @@ const MAX_WRITE_ATTEMPTS: usize = 4;
 /// Instances in the hash of a period. Further instances are missing in the sums.
 const MAX_INSTANCES: usize = 256;
 
-/// The longest key of a fact, or member as JSON, in bytes. Hosts have at most 253, paths and tokens
-/// of policies some more.
-const MAX_NAME: usize = 4 * 1024;
-
 /// An entry of a stream as Redis returns it: its id and its fields.
 type RawLogEntry = (String, HashMap<String, String>);
 
@@ -159,15 +155,12 @@ impl ExchangeStore for SharedStore {
             Ok((events, facts))
         })?;
         // Scores are whole seconds, which a double represents exactly.
-        let events = events.into_iter().map(|(key, at)| {
-            check_length(&key)?;
-            Ok(SharedFact {
-                key,
-                at: at as i64,
-                value: String::new(),
-            })
+        let events = events.into_iter().map(|(key, at)| SharedFact {
+            key,
+            at: at as i64,
+            value: String::new(),
         });
-        let facts = events.chain(
+        let facts = events.map(Ok).chain(
             facts
                 .into_iter()
                 .map(|(key, written)| parse_fact(key, &written)),
@@ -182,17 +175,11 @@ impl ExchangeStore for SharedStore {
         let members = self.key_name("members");
         let members: HashMap<String, String> =
             self.with_connection(|connection| connection.query(cmd("HGETALL").arg(&members)))?;
-        members
-            .values()
-            .map(|written| check_length(written).and_then(|()| read_json(written)))
-            .collect()
+        members.values().map(|written| read_json(written)).collect()
     }
 
     /// Reads the facts with these keys. Those that are not there are left out.
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
         let facts = self.key_name("facts");
         let written: Vec<Option<String>> = self
             .with_connection(|connection| connection.query(cmd("HMGET").arg(&facts).arg(keys)))?;
@@ -352,23 +339,11 @@ fn parse_position(place: String) -> Result<LogPosition, StoreError> {
     LogPosition::try_from(place).map_err(|error| StoreError::Newer(error.to_string()))
 }
 
-/// Parses an entry of the stream. Fails if a key or the member is too long.
+/// Parses an entry of the stream.
 fn parse_entry(raw: RawLogEntry) -> Result<(LogPosition, LogEntry), StoreError> {
     let (place, mut fields) = raw;
-    let entry: LogEntry = read_json(&fields.remove("e").unwrap_or_default())?;
-    for fact in &entry.facts {
-        check_length(&fact.key)?;
-    }
-    check_length(&write_json(&entry.member))?;
+    let entry = read_json(&fields.remove("e").unwrap_or_default())?;
     Ok((parse_position(place)?, entry))
-}
-
-/// Fails if a key or a member is longer than `MAX_NAME`, because it is kept and shown.
-fn check_length(text: &str) -> Result<(), StoreError> {
-    match text.len() {
-        0..=MAX_NAME => Ok(()),
-        _ => Err(StoreError::Newer(unreadable_message(&"an overlong name"))),
-    }
 }
 
 /// Parses what an instance wrote. The error is `StoreError::Newer`, because only another version
@@ -412,7 +387,6 @@ fn scan_all<T: FromRedisValue>(
 
 /// Parses a fact with a value from the hash: the time, a space, the value.
 fn parse_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
-    check_length(&key)?;
     let read = written
         .split_once(' ')
         .and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));

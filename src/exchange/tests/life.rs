@@ -404,7 +404,7 @@ impl SimulatedInstance {
             // As the state store does: before it takes effect.
             self.commit(true_ms);
             self.rebuild_snapshot(true_ms);
-            self.exchange.set_log(&self.log);
+            self.exchange.log.set_log(&self.log);
         }
     }
 

@@ -2,9 +2,13 @@
 //! robots.txt each crawler was served, even if an instance or the content of the store is lost.
 
 use super::life::{InstanceDisk, SimulatedInstance, TestRequest, WaitOutcome};
-use super::simulated::{ServerState, SimulatedServer};
-use crate::exchange::{MemberState, NoAccusationReason};
+use super::simulated::{ServerState, SimulatedServer, SimulatedStore};
+use crate::exchange::codec::encode_event;
+use crate::exchange::{ExchangeStore, MemberState, NoAccusationReason, StoreBatch};
+use crate::facts::{ClientMark, Fact};
+use crate::time::Timestamp;
 use crate::verdict::Kind;
+use std::net::IpAddr;
 
 const START: i64 = 1_000_000_000_000;
 const HOUR: i64 = 3_600_000;
@@ -473,6 +477,39 @@ fn instance_alone_in_an_empty_store_begins_anew() {
         world.instances[0].request_page(0, "/never/", true, world.now),
         Some(Kind::Unproven)
     );
+}
+
+#[test]
+fn fact_with_an_overlong_key_is_ignored_alone() {
+    let mut world = TwoInstances::after_a_day_of_requests();
+    let at = world.now.div_euclid(1_000);
+    let facts = [
+        ("a".repeat(5_000), "192.0.2.1"),
+        ("other".into(), "192.0.2.2"),
+    ];
+    let facts = facts.map(|(crawler, address)| {
+        let mark = ClientMark {
+            site: "shop".into(),
+            crawler,
+            address: address.parse().expect("an address"),
+            since: Timestamp(at),
+            until: Timestamp(at + 86_400),
+        };
+        encode_event(&Fact::set(Timestamp(at), mark), at)
+    });
+    let batch = StoreBatch {
+        facts: facts.into(),
+        ..StoreBatch::default()
+    };
+    let mut store = SimulatedStore(&world.store, false);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    store.write(&identity, &batch).expect("written");
+    let now = world.now;
+    let instance = SimulatedInstance::start(2, InstanceDisk::default(), 9, 0, 0, now);
+    world.instances.push(instance);
+    world.pass_time(4_000);
+    let marked = world.instances[2].orders.marks_and_pause().0;
+    assert_eq!(marked, ["192.0.2.2".parse::<IpAddr>().expect("an address")]);
 }
 
 #[test]

@@ -9,7 +9,6 @@
 //! the turn would wait for each other.
 
 mod instance_facts;
-mod outage_log;
 
 use super::{
     CONFIRM_TIMEOUT, Exchange, ExchangeStatus, ExchangeStore, ExchangeTime, FactOutbox, Member,
@@ -30,7 +29,6 @@ use crate::time::Timestamp;
 use crate::upkeep::{Instance, RepeatingThread};
 use arc_swap::ArcSwap;
 use instance_facts::InstanceFacts;
-use outage_log::OutageLogger;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -65,7 +63,6 @@ struct ExchangeThreadInner {
     peer_publications: Mutex<Option<PeerPublicationLogs>>,
     /// Changes of pauses at peers that the sites have not applied yet.
     peer_pauses: Mutex<Vec<Fact<PauseRecord>>>,
-    outage_log: OutageLogger,
     deadline: StoreDeadline,
     /// When the running turn began.
     turn_began: Mutex<Option<Moment>>,
@@ -144,7 +141,6 @@ impl ExchangeThread {
             membership: Mutex::new(membership),
             peer_publications: Mutex::default(),
             peer_pauses: Mutex::default(),
-            outage_log: OutageLogger::default(),
             deadline: options.deadline,
             turn_began: Mutex::default(),
             status: ArcSwap::from_pointee(status),
@@ -339,7 +335,7 @@ impl ExchangeThreadInner {
         totals.refuted += settled.refuted;
         totals.unconfirmed += settled.unconfirmed;
         let status = core.exchange.status(moment);
-        self.outage_log.log_status(&status, moment.monotonic);
+        log_outage(self.status.load().away.as_ref(), &status);
         self.status.store(Arc::new(status));
     }
 
@@ -421,6 +417,25 @@ impl ExchangeThreadInner {
     }
 }
 
+/// Logs an outage of the store when it begins (it was not `away` before), and when it ends. The status
+/// has later errors of the same outage.
+fn log_outage(away: Option<&StoreOutage>, status: &ExchangeStatus) {
+    match (away, &status.away) {
+        (None, Some(StoreOutage { since, error })) => tracing::error!(
+            "{error}; crawlgate goes on without the store (since {since}): it counts no violations and {} until the \
+             store can be used",
+            match status.withholds_robots_txt_since {
+                Some(_) => "answers /robots.txt with 503",
+                None => "keeps the current robots.txt",
+            }
+        ),
+        (Some(StoreOutage { since, .. }), None) => {
+            tracing::info!("the store answers again, after an outage since {since}");
+        }
+        _ => {}
+    }
+}
+
 /// Announces publications to peers. Weak, because the sites outlive the exchange.
 struct StoreAnnouncer(Weak<ExchangeThreadInner>);
 
@@ -451,7 +466,7 @@ impl PublicationSubscriber for StoreAnnouncer {
 
     fn published(&self, log: &PublicationLog, _sites: &[SiteEntry]) {
         if let Some(shared) = self.0.upgrade() {
-            lock(&shared.core).exchange.set_log(log);
+            lock(&shared.core).exchange.log.set_log(log);
         }
     }
 }

@@ -26,6 +26,13 @@ pub struct ConnectionPeer {
     pub is_tls: bool,
 }
 
+impl ConnectionPeer {
+    /// Whether nothing is known of it: an application does not pass its address.
+    pub fn is_unknown(&self) -> bool {
+        self.address.is_none() && !self.is_trusted
+    }
+}
+
 /// Who sent a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedClient {

@@ -252,7 +252,11 @@ fn fetch_from_server(
             Err(ureq::Error::Other(error)) if error.is::<NoPublicAddressError>() => {
                 return Unreachable(FetchFailure::redirect_refused(&url, error));
             }
-            Err(error) => return unusable_response_result(&url, failure_reason(&error)),
+            Err(error) => {
+                // The server is at fault, for every host that it has.
+                let at = destination.host.map_or(url, |_| server.url());
+                return unusable_response_result(&at, failure_reason(&error));
+            }
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")

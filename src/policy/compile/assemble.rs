@@ -99,23 +99,20 @@ fn comment_omissions(origin: &OriginRules, comments: &mut Vec<String>) {
             "Left out of {ORIGIN_FILE}, because the policy has its own: {keys}."
         ));
     }
-    if origin.unknown_lines > 0 {
-        let lines = origin.unknown_lines;
-        comments.push(format!(
-            "Left out of {ORIGIN_FILE}: lines with keys that robots.txt does not have ({lines})."
-        ));
-    }
-    if !origin.unpublished_lines.is_empty() {
-        let lines = origin.unpublished_lines.len();
-        comments.push(format!(
-            "Left out of {ORIGIN_FILE}: lines with a host that crawlers cannot reach ({lines})."
-        ));
-    }
-    if origin.relative_sitemaps > 0 {
-        let sitemaps = origin.relative_sitemaps;
-        comments.push(format!(
-            "Left out of {ORIGIN_FILE}: sitemaps that are not full URLs ({sitemaps})."
-        ));
+    for (count, what) in [
+        (
+            origin.unknown_lines,
+            "lines with keys that robots.txt does not have",
+        ),
+        (
+            origin.unpublished_lines.len(),
+            "lines with a host that crawlers cannot reach",
+        ),
+        (origin.relative_sitemaps, "sitemaps that are not full URLs"),
+    ] {
+        if count > 0 {
+            comments.push(format!("Left out of {ORIGIN_FILE}: {what} ({count})."));
+        }
     }
 }
 

@@ -130,7 +130,7 @@ fn policy_groups(policy: &Policy, registry: &Registry) -> Vec<GroupDraft> {
     if let Some(span) = missing_star_group(policy) {
         drafts.push(star_group(
             policy,
-            GroupHeading::EverybodyElse,
+            GroupHeading::Signals,
             RuleSource::Policy(span),
         ));
     }

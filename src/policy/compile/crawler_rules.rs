@@ -1,7 +1,7 @@
 //! [`compile_crawler_rules`] computes how a site treats each crawler: which group of robots.txt the
 //! crawler follows, how the rules are enforced, and how blocked requests are answered. Some
-//! user-agent tokens are missing in crawlgate's table of known crawlers. [`policy_only_tokens`]
-//! collects such tokens from the policy, and [`add_origin_tokens`] from the origin's robots.txt.
+//! user-agent tokens are missing in crawlgate's table of known crawlers. [`unlisted_tokens`]
+//! collects such tokens from the policy and from the origin's robots.txt.
 
 use super::registry_overrides::CrawlerFacts;
 use crate::crawlers::{Crawler, Purpose, Registry, RobotsObedience, SiteMarkers};
@@ -17,7 +17,7 @@ use crate::robots::{
     AgentName, Dialect, GoogleRules, GroupMatcher, RobotsDocument, differs_for_google,
 };
 use crate::yaml::saturating_u32;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How long a client that requested a trap stays marked, unless the policy says otherwise.
@@ -25,40 +25,23 @@ const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 /// Retry-After in seconds while the proof of a claim may still come.
 const AWAITING_PROOF: u32 = 60;
 
-/// The tokens that the policy names and the registry does not know. User agents are searched for
-/// them, too.
-pub fn policy_only_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
+/// The most tokens that the origin's file may add.
+const MAX_ORIGIN_TOKENS: usize = 1_000;
+const MIN_ORIGIN_TOKEN: usize = 3;
+
+/// The tokens that the policy or the origin's file names and the registry does not know. User agents
+/// are searched for them, too. The origin's file is not checked: what is no token, or too short, is
+/// left out.
+pub fn unlisted_tokens(policy: &Policy, origin: &[String], registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let described = policy.crawlers.iter().map(|described| &described.token);
     let agents = groups
         .chain(policy.enforcement.named_crawlers())
         .chain(described);
-    unregistered_tokens(agents.map(|agent| agent.as_str()), registry)
-}
-
-/// The most tokens that the origin's file may add.
-const MAX_ORIGIN_TOKENS: usize = 1_000;
-const MIN_ORIGIN_TOKEN: usize = 3;
-
-/// Adds the tokens of the origin's file that neither `tokens` nor the registry has. The file is not
-/// checked: what is no token, or too short, is left out.
-pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
-    let mut known: HashSet<String> = tokens
-        .iter()
-        .map(|token| token.to_ascii_lowercase())
-        .collect();
-    known.extend(
-        registry
-            .crawlers()
-            .iter()
-            .flat_map(crawler_names)
-            .map(str::to_ascii_lowercase),
-    );
-    let new = origin
-        .iter()
-        .filter(|token| known.insert(token.to_ascii_lowercase()))
-        .filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
-    tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
+    let origin = origin.iter().map(String::as_str);
+    let origin = origin.filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
+    let agents = agents.map(|agent| agent.as_str());
+    unregistered_tokens(agents.chain(origin.take(MAX_ORIGIN_TOKENS)), registry)
 }
 
 /// Computes the rules of every crawler that a user agent can claim to be, with the answers and Google
@@ -209,6 +192,7 @@ impl RulesBuilder<'_> {
                 _ => None,
             },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
+            trains: purpose == Purpose::Training,
         }
     }
 

@@ -22,11 +22,8 @@ pub enum GroupHeading {
     #[error("From robots.groups.")]
     Groups,
     /// The site's signals need a group for `*`, and the policy has none.
-    #[error("For every crawler that no group names.")]
-    EverybodyElse,
-    /// The origin names the token, and the group has the policy's signals for `*`.
     #[error("From the site's policy.")]
-    Policy,
+    Signals,
     /// The policy has a stance towards a purpose.
     #[error("From purposes: {} {}.", purpose.name(), if *allowed { "allow" } else { "disallow" })]
     Purpose { purpose: Purpose, allowed: bool },

@@ -68,10 +68,6 @@ pub fn merge(
             if !try_spend(&mut budget.size, draft_size(&draft)) {
                 return Err(origin.too_large_error());
             }
-            // The origin names this token, so the group is no longer the catch-all group.
-            if !is_star && draft.heading == GroupHeading::EverybodyElse {
-                draft.heading = GroupHeading::Policy;
-            }
             drafts.push(GroupDraft {
                 source: source.clone(),
                 agents: Vec::new(),

@@ -90,8 +90,7 @@ pub fn compile_with_origin(
         return Err(too_large_error(&policy, file, body.len()).into());
     }
     let matcher = GroupMatcher::new(&document);
-    let mut unlisted = crawler_rules::policy_only_tokens(&policy, registry);
-    crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
+    let unlisted = crawler_rules::unlisted_tokens(&policy, &origin_tokens, registry);
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
     let (crawler_rules, answers, google_rules) =
         crawler_rules::compile_crawler_rules(&policy, registry, &document, &matcher, &tokens);

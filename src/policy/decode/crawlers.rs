@@ -12,27 +12,15 @@ const MAX_MARKER: usize = 100;
 
 /// Decodes the section: a list of crawlers, or a single one. A token can be described once.
 pub fn crawlers(node: NodeReader<'_>) -> Vec<CrawlerDescription> {
-    let mut crawlers: Vec<CrawlerDescription> = Vec::new();
     let wanted = [
         "a list of crawlers, like \"{ token: IntranetBot, networks: 10.20.0.0/16 }\"",
         "a map: token, user_agent, purpose, ...",
     ];
-    for crawler in node.decode_maps(wanted, crawler) {
-        let token = &crawler.token;
-        if let Some(first) = crawlers
-            .iter()
-            .find(|other| other.token.eq_ignore_ascii_case(token))
-        {
-            node.decoder.duplicate(
-                "duplicate-crawler",
-                [token.span, first.token.span],
-                format!("\"{}\" is described twice", token.value),
-                "keep one of the two: they are not merged",
-            );
-            continue;
-        }
-        crawlers.push(crawler);
-    }
+    let crawlers = node.decode_maps(wanted, crawler);
+    let tokens = crawlers.iter().map(|crawler| &crawler.token);
+    let help = "keep one of the two: they are not merged";
+    let mistake = ["duplicate-crawler", "is described twice", help];
+    super::report_repeated(tokens, mistake, node.decoder);
     crawlers
 }
 

@@ -66,18 +66,6 @@ fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
         let Some(agent) = key.located("the token of a crawler") else {
             continue;
         };
-        if let Some((first, _)) = agents
-            .iter()
-            .find(|(other, _)| other.eq_ignore_ascii_case(&agent))
-        {
-            node.decoder.duplicate(
-                "duplicate-key",
-                [agent.span, first.span],
-                format!("\"{}\" is written twice", agent.value),
-                "keep one of the two: they are not merged",
-            );
-            continue;
-        }
         if check_crawler_name(
             node.decoder,
             &agent,
@@ -86,6 +74,10 @@ fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
             agents.push((agent, nested_fields(value).unwrap_or_default()));
         }
     }
+    let names = agents.iter().map(|(agent, _)| agent);
+    let help = "keep one of the two: they are not merged";
+    let mistake = ["duplicate-key", "is written twice", help];
+    super::report_repeated(names, mistake, node.decoder);
     agents
 }
 

@@ -8,9 +8,7 @@ use crate::policy::model::{
     IndexingRule, OriginTagsMode, ResponseConditions, StatusCondition, WrittenDirectives,
 };
 use crate::policy::regular_expression::regex_mistake;
-use crate::yaml::{
-    Diagnostic, Located, MapFields, NodeReader, Severity, SourceSpan, is_plain_word,
-};
+use crate::yaml::{Diagnostic, Located, MapFields, NodeReader, Severity, is_plain_word};
 
 pub fn rules(node: NodeReader<'_>) -> Vec<IndexingRule> {
     let wanted = [
@@ -78,7 +76,7 @@ fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
     if node.is_empty() {
         node.error("rule-without-tags", "this is empty");
     }
-    let mut seen: Vec<(TagScope, SourceSpan)> = Vec::new();
+    let mut names: Vec<Located<String>> = Vec::new();
     for (key, value) in entries {
         let span = key.span;
         let Some(name) = key.text("the name of a crawler, or \"*\"") else {
@@ -102,15 +100,10 @@ fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
         let Some(scope) = key.parse_with("", parse_scope, mistake) else {
             continue;
         };
-        if let Some((_, first)) = seen.iter().find(|(known, _)| *known == scope) {
-            node.decoder.duplicate(
-                "duplicate-key",
-                [span, *first],
-                format!("\"{name}\" is listed twice"),
-                "write it once, with all of its directives: \"googlebot: [noindex, nofollow]\"",
-            );
-        }
-        seen.push((scope.clone(), span));
+        names.push(Located {
+            value: name.to_owned(),
+            span,
+        });
         if value.is_null() {
             node.decoder.error_with_help(
                 "wrong-type",
@@ -123,6 +116,9 @@ fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
         }
         add_directives(rule, scope, value);
     }
+    let help = "write it once, with all of its directives: \"googlebot: [noindex, nofollow]\"";
+    let mistake = ["duplicate-key", "is listed twice", help];
+    super::report_repeated(names.iter(), mistake, node.decoder);
 }
 
 /// Decodes the directives for the crawlers of `scope`: a text, or a list.

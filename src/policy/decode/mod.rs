@@ -138,7 +138,6 @@ fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlS
 
 /// Checks what needs several sections.
 fn check_sections(policy: &Policy, decoder: &Decoder) {
-    signals::check_license_demands(policy, decoder);
     robots::check_sitemap_hosts(policy, decoder);
     if policy.robots.origin == OriginRobotsMode::Only
         && let Some(stance) = policy
@@ -188,7 +187,7 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
                         "no crawler of the purpose \"{}\" has a token for robots.txt",
                         purpose.name()
                     ),
-                    "they follow \"*\"; to enforce rules for them, name them under \"enforcement\"",
+                    "such clients follow \"*\"; to enforce rules for them, name them under \"enforcement\"",
                 );
                 continue;
             }
@@ -196,6 +195,28 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
         }
     });
     purposes
+}
+
+/// Adds an error for each name that is repeated, without regard to case. `mistake` is its id, its
+/// message after the name, and what to do.
+fn report_repeated<'a>(
+    names: impl Iterator<Item = &'a Located<String>>,
+    mistake: [&'static str; 3],
+    decoder: &Decoder,
+) {
+    let [id, message, help] = mistake;
+    let mut seen: Vec<&Located<String>> = Vec::new();
+    for name in names {
+        match seen.iter().find(|first| first.eq_ignore_ascii_case(name)) {
+            Some(first) => decoder.duplicate(
+                id,
+                [name.span, first.span],
+                format!("\"{}\" {message}", name.value),
+                help,
+            ),
+            None => seen.push(name),
+        }
+    }
 }
 
 /// Decodes the findings that the owner accepts: one word, or a list.

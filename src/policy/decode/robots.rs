@@ -156,7 +156,10 @@ fn groups(node: NodeReader<'_>) -> Vec<GroupPolicy> {
         "a group: agents, allow, disallow, crawl_delay, extends",
     ];
     let groups = node.decode_maps(wanted, |fields| Some(group(fields)));
-    check_unique_tokens(&groups, node.decoder);
+    let tokens = groups.iter().flat_map(|group| &group.agents);
+    let help = "write one group with all of its rules: some crawlers obey only one of two";
+    let mistake = ["duplicate-token", "is in two places", help];
+    super::report_repeated(tokens, mistake, node.decoder);
     check_extends(&groups, node.decoder);
     groups
 }
@@ -239,22 +242,6 @@ fn check_token(decoder: &Decoder, agent: &Located<String>) -> bool {
 /// ends.
 pub fn is_token(text: &str) -> bool {
     is_plain_word(text, MAX_TOKEN, " -_.!+") && text.trim() == text
-}
-
-/// Adds an error for each token that is named a second time, without regard to case.
-fn check_unique_tokens(groups: &[GroupPolicy], decoder: &Decoder) {
-    let mut seen: Vec<&Located<String>> = Vec::new();
-    for agent in groups.iter().flat_map(|group| &group.agents) {
-        match seen.iter().find(|first| first.eq_ignore_ascii_case(agent)) {
-            Some(first) => decoder.duplicate(
-                "duplicate-token",
-                [agent.span, first.span],
-                format!("\"{}\" is in two places", agent.value),
-                "write one group with all of its rules: crawlers differ in how they read two",
-            ),
-            None => seen.push(agent),
-        }
-    }
 }
 
 /// Adds an error for each `extends` that leads to no group, or in a circle.

@@ -7,9 +7,8 @@
 use super::indexing::condition_list;
 use super::patterns::patterns;
 use crate::policy::model::{
-    ContentSignal, ContentUsageRule, GroupSignals, LicensePolicy, OriginRobotsMode, Policy,
-    SignalCategory, SignalPlacement, SiteSignals, TdmRule, USAGE_CATEGORIES, USES,
-    UnlicensedAnswer,
+    ContentSignal, ContentUsageRule, GroupSignals, LicensePolicy, SignalCategory, SiteSignals,
+    TdmRule, USAGE_CATEGORIES, USES, UnlicensedAnswer,
 };
 use crate::policy::signal_lines::is_category;
 use crate::robots::PathPattern;
@@ -117,13 +116,17 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
         for (key, node) in entries.into_iter().flatten() {
             let allows = node.boolean();
             if let Some(category) = key.located("the name of a category")
-                && check_category(&category, &values, fields.decoder)
+                && check_category(&category, fields.decoder)
                 && let Some(allows) = allows
             {
                 values.push((category, allows));
             }
         }
     }
+    let help = "remove one of the two: readers take the last";
+    let mistake = ["duplicate-key", "is written twice", help];
+    let names = values.iter().map(|(name, _)| name);
+    super::report_repeated(names, mistake, fields.decoder);
     if fields.has_only("paths") {
         fields.decoder.error_with_help(
             "empty-signal",
@@ -139,14 +142,11 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
     })
 }
 
-/// Whether a category under `other` is valid and not yet in `values`; otherwise adds an error.
-fn check_category(
-    name: &Located<String>,
-    values: &[(Located<String>, bool)],
-    decoder: &Decoder,
-) -> bool {
+/// Whether a category under `other` is valid; otherwise adds an error.
+fn check_category(name: &Located<String>, decoder: &Decoder) -> bool {
     let text = name.as_str();
-    if !is_category(text) {
+    let is_valid = is_category(text);
+    if !is_valid {
         decoder.error_with_help(
             "bad-category",
             name.span,
@@ -154,17 +154,8 @@ fn check_category(
             "a name begins with a lower-case letter and has lower-case letters, digits, \"_\", \
              \"-\", \".\" and \"*\"",
         );
-    } else if let Some((first, _)) = values.iter().find(|(other, _)| other.value == text) {
-        decoder.duplicate(
-            "duplicate-key",
-            [name.span, first.span],
-            format!("\"{text}\" is written twice"),
-            "remove one of the two: readers take the last",
-        );
-    } else {
-        return true;
     }
-    false
+    is_valid
 }
 
 /// Decodes the site's licences: one URL, a map of `url` and `paths`, or a list of both.
@@ -237,42 +228,6 @@ pub fn unlicensed(node: NodeReader<'_>) -> Option<UnlicensedAnswer> {
         ("402", UnlicensedAnswer::Refuse(402)),
     ];
     node.word(&words, "an answer to a crawler without a licence")
-}
-
-/// Adds an error for each demand for a licence if the policy names no licence (RSL 1.0 section
-/// 6.3.3). If the origin's file is used, that may name it, and a lint checks it.
-pub fn check_license_demands(policy: &Policy, decoder: &Decoder) {
-    let robots = &policy.robots;
-    // The crawlers of a group with a licence of its own are asked for that one.
-    let groups_have_one = robots.signals.placement == SignalPlacement::All
-        && robots
-            .groups
-            .iter()
-            .any(|group| !group.signals.licenses.is_empty());
-    // An invalid licence has been reported, and is not missing.
-    let is_written_wrong = decoder.diagnostics.borrow().items.iter().any(|item| {
-        matches!(item.id, "bad-url" | "missing-field" | "wrong-type")
-            && item.span.zip(robots.span).is_some_and(|(place, robots)| {
-                robots.start <= place.start && place.end <= robots.end
-            })
-    });
-    if groups_have_one
-        || is_written_wrong
-        || robots.origin != OriginRobotsMode::Replace
-        || !robots.signals.licenses.is_empty()
-    {
-        return;
-    }
-    for demand in policy.license_demands() {
-        decoder.error_with_help(
-            "unlicensed-without-license",
-            demand.span,
-            "crawlgate cannot ask for a licence, because none is named",
-            "name one for the site (\"robots: { license: https://shop.example/license.xml }\") or \
-             for a group (\"groups: [{ agents: GPTBot, license: https://shop.example/license.xml \
-             }]\")",
-        );
-    }
 }
 
 /// Adds an error for an empty list, which looks like a refusal of everything.

@@ -5,10 +5,8 @@ use super::Importer;
 use super::import_note::ImportNote;
 use super::signals::{ImportedSignals, LineImportResult};
 use super::yaml::one_line;
-use crate::crawlers::Registry;
-use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::robots::{FileFormat, RobotsKey};
+use crate::robots::RobotsKey;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A group of the policy: tokens with the same rules.
@@ -37,13 +35,7 @@ pub struct ImportedRule {
 impl Importer<'_> {
     /// Makes the groups of the policy, in the order in which the file names their tokens. Groups
     /// for invalid tokens are left out.
-    pub fn groups(&self, registry: &'static Registry) -> Vec<ImportedGroup> {
-        match self.file.shape() {
-            FileFormat::Text => {}
-            FileFormat::Html => self.add_note(1, ImportNote::Html),
-            FileFormat::Utf16 => self.add_note(1, ImportNote::Utf16),
-        }
-        self.note_ignored_agents(registry);
+    pub fn groups(&self) -> Vec<ImportedGroup> {
         let mut drafts: Vec<ImportedGroup> = Vec::new();
         // A file of 500 KiB may have 17,000 groups: those with the same rules are found by the rules.
         let mut places: BTreeMap<BTreeSet<_>, Vec<usize>> = BTreeMap::new();
@@ -81,23 +73,6 @@ impl Importer<'_> {
         drafts
     }
 
-    /// Adds a note for each User-agent line with several names, of which crawlers read only the
-    /// first.
-    fn note_ignored_agents(&self, registry: &Registry) {
-        for agent in self.reading.agent_lines() {
-            let Some(record) = self.file.key_value(agent.line) else {
-                continue;
-            };
-            let value = self.file.text(&record.value);
-            let Some(names) = names_on_one_line(&value, registry) else {
-                continue;
-            };
-            let names = names.iter().skip(1).map(|name| one_line(name)).collect();
-            let read = agent.token.clone();
-            self.add_note(agent.line, ImportNote::OtherAgents { read, names });
-        }
-    }
-
     /// Makes the group of a token from all groups of the file that bind it.
     fn group_for_token(&self, token: &str) -> ImportedGroup {
         let (_, groups) = self.reading.groups_for(token.as_bytes());
@@ -116,7 +91,7 @@ impl Importer<'_> {
                 let allow = rule.rule.allow;
                 let pattern = rule.rule.pattern.as_str();
                 let line = rule.line;
-                if pattern.is_empty() || !known.insert((allow, pattern)) {
+                if !pattern.starts_with(['/', '*']) || !known.insert((allow, pattern)) {
                     continue;
                 }
                 match self.rule_text(line, pattern) {
@@ -139,9 +114,6 @@ impl Importer<'_> {
     /// The text of the rule of a line in the policy: as written, or the normal form `pattern` where
     /// that is not valid. An error if neither is valid.
     fn rule_text(&self, line: usize, pattern: &str) -> Result<String, ImportNote> {
-        if !pattern.starts_with(['/', '*']) {
-            return Err(ImportNote::MatchesNothing(pattern.to_owned()));
-        }
         let text = self
             .file
             .key_value(line)

@@ -10,6 +10,9 @@ mod signals;
 mod writing;
 mod yaml;
 
+use super::lint::catalogue::{
+    FILE_TOO_LARGE, NOT_A_ROBOTS_TXT, PATH_WITHOUT_SLASH, SEVERAL_AGENTS,
+};
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
 use crate::robots::{Dialect, DialectRules, RobotsFile, RobotsKey};
@@ -52,7 +55,22 @@ pub fn import(
         reading,
         notes: RefCell::default(),
     };
-    let drafts = import.groups(registry);
+    for finding in lint::lint_file("", file, None, registry).diagnostics.items {
+        // What the policy does not have, because crawlers do not read it.
+        let noted = [
+            FILE_TOO_LARGE,
+            NOT_A_ROBOTS_TXT,
+            PATH_WITHOUT_SLASH,
+            SEVERAL_AGENTS,
+        ];
+        if noted.iter().any(|lint| lint.id == finding.id) {
+            let line = finding.span.map_or(1, |span| span.line as usize);
+            let help = finding.help.unwrap_or_default();
+            let text = format!("{}; {help}", finding.message);
+            import.add_note(line, ImportNote::Finding(text));
+        }
+    }
+    let drafts = import.groups();
     let comments = ImportedComments::collect(file, &drafts);
     let mut text = import.render(host, &drafts, &comments);
     if keeps_googlebot_out(&text, registry) {

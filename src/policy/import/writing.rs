@@ -8,7 +8,7 @@ use super::import_note::ImportNote;
 use super::yaml::{one_line, write_comments, yaml_list, yaml_scalar};
 use super::{Importer, OBSERVE};
 use crate::policy::decode::{is_sitemap, url_mistake};
-use crate::robots::{MAX_ROBOTS_BYTES, RobotsKey};
+use crate::robots::RobotsKey;
 use std::collections::BTreeSet;
 
 impl Importer<'_> {
@@ -117,8 +117,8 @@ impl Importer<'_> {
         }
     }
 
-    /// Writes the sitemaps, each once. Also adds the notes about the part beyond 500 KiB, and about
-    /// lines before the first User-agent line.
+    /// Writes the sitemaps, each once. Also adds the notes about lines before the first User-agent
+    /// line.
     fn write_sitemaps(&self, out: &mut String, comments: &ImportedComments) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");
@@ -130,14 +130,6 @@ impl Importer<'_> {
                 write_comments(out, "    ", comments.above(number));
                 *out += &format!("    - {}\n", yaml_scalar(&url));
             }
-        }
-        if let Some(left) = self
-            .file
-            .lines()
-            .iter()
-            .find(|line| line.text.end > MAX_ROBOTS_BYTES)
-        {
-            self.add_note(left.number, ImportNote::BeyondLimit);
         }
         let first = self
             .reading

@@ -28,7 +28,6 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_markers(site, diagnostics);
     lint_unmatched_tokens(site, registry, diagnostics);
     lint_dropped_rules(site, diagnostics);
-    lint_wide_networks(site, diagnostics);
 }
 
 /// Reports each rule of the origin that is left out, at the rule of the policy that is the reason.
@@ -165,7 +164,7 @@ fn lint_site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let message = if lines.tags.effective(engine).forbids_indexing() {
         "this says noindex for the front page of a production site"
     } else {
-        "this date has passed, so search engines drop the front page of a production site"
+        "this date has passed, so Google drops the front page of a production site"
     };
     diagnostics.push(
         lints::SITE_NOINDEX
@@ -272,17 +271,17 @@ fn lint_markers(site: &Site, diagnostics: &mut Diagnostics) {
 fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let described = policy.crawlers.iter().map(|described| &described.token);
-    for agent in policy
-        .enforcement
-        .named_crawlers()
-        .chain(described)
+    let named = policy.enforcement.named_crawlers().chain(described);
+    for agent in named
+        .clone()
         .filter(|agent| is_generic_bot_name(agent.as_bytes()))
     {
         agents::report_generic_token(agent, agent.span, Severity::Error, diagnostics);
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    for agent in groups.chain(policy.enforcement.named_crawlers()) {
-        if policy.crawler_description(agent).is_some() {
+    for agent in groups.chain(named) {
+        let described = policy.crawler_description(agent);
+        if described.is_some_and(|described| !described.user_agent.is_empty()) {
             continue;
         }
         let known = registry.find_crawler(agent);
@@ -309,42 +308,6 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
                 Severity::Note
             };
             agents::report_unmatched_token(agent, agent.span, severity, help, diagnostics);
-        }
-    }
-    let alone = policy
-        .crawlers
-        .iter()
-        .filter(|described| described.user_agent.is_empty());
-    for token in alone.map(|described| &described.token) {
-        if agents::is_in_browser_agents(token, registry) {
-            let help = "write \"user_agent\": a text that only this crawler has in its user agent";
-            agents::report_unmatched_token(token, token.span, Severity::Note, help, diagnostics);
-        }
-    }
-}
-
-/// Reports crawlers with a network of half of all addresses or more: prefixes up to /1 of IPv4 and
-/// up to /4 of IPv6, whose assigned addresses are in the lower half of 2000::/3 (IANA, IPv6 Global
-/// Unicast Address Assignments).
-fn lint_wide_networks(site: &Site, diagnostics: &mut Diagnostics) {
-    for described in &site.policy.crawlers {
-        let wide = described.networks.iter().find(|network| {
-            let longest = if network.addr().is_ipv4() { 1 } else { 4 };
-            network.prefix_len() <= longest
-        });
-        if let Some(network) = wide {
-            diagnostics.push(
-                lints::NETWORK_OF_EVERYBODY
-                    .finding(
-                        described.token.span,
-                        format!("\"{network}\" contains at least half of all addresses in use"),
-                    )
-                    .label("every client that uses this name would be verified")
-                    .help(
-                        "write the networks that the operator publishes; omit \"networks\" if \
-                         there are none",
-                    ),
-            );
         }
     }
 }
@@ -411,9 +374,9 @@ fn lint_unverified_refused(site: &Site, diagnostics: &mut Diagnostics) {
                 lints::UNVERIFIED_REFUSED
                     .finding(
                         span,
-                        "this also blocks crawlers that cannot be verified. Without \"networks\" \
-                         under \"crawlers\", a crawler can be verified only if its operator \
-                         publishes how, and \"identity\" in the settings allows it",
+                        "this also blocks crawlers that cannot be verified. crawlgate can verify those \
+                         with \"networks\" under \"crawlers\". If \"identity\" in the settings allows \
+                         it, crawlgate can also verify those whose operators publish addresses or names",
                     )
                     .label("a search engine that is not verified is blocked, too")
                     .help(

@@ -124,13 +124,13 @@ fn lint_directive(
             diagnostics,
             place,
             format!("\"{word}\" is sent as written; no search engine documents it"),
-            "a crawler that does not know it ignores it",
+            "check the spelling: crawlers ignore directives that they do not know",
         ),
         Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST
             .report(
                 diagnostics,
                 place,
-                format!("{moment} has passed: search engines drop these pages"),
+                format!("{moment} has passed: Google drops these pages"),
                 "write noindex, which all search engines know, or a later date",
             ),
         _ => {

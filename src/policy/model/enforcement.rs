@@ -46,7 +46,7 @@ impl Enforcement {
     }
 
     /// The names under `agents`, then those under `exempt`. A name in both comes twice.
-    pub fn named_crawlers(&self) -> impl Iterator<Item = &Located<String>> {
+    pub fn named_crawlers(&self) -> impl Iterator<Item = &Located<String>> + Clone {
         self.agents
             .iter()
             .map(|(agent, _)| agent)

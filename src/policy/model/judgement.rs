@@ -25,9 +25,13 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
+    /// The rules allow the crawler to fetch the URL.
     Allowed,
+    /// The rules disallow it.
     Disallowed,
+    /// The crawler's operator says that robots.txt does not bind it.
     NotBound,
+    /// The client is no crawler, so the rules say nothing.
     #[default]
     NotACrawler,
 }
@@ -59,10 +63,11 @@ pub enum Kind {
     StaleCopy,
     /// Disallowed by every version that the crawler may have cached.
     Violation,
-    /// Disallowed, or sooner than the crawl delay, on a host that is not observed for long enough:
-    /// the crawler may have cached an unknown version.
+    /// Disallowed, or sooner than the crawl delay, on a host that crawlgate has not observed for long
+    /// enough: the crawler may have cached a robots.txt that crawlgate does not know.
     Unproven,
-    /// Only what the path resolves to is disallowed.
+    /// The URL as sent is allowed, but what it resolves to is disallowed; or only Google's parser
+    /// allows it.
     Ambiguous,
     /// The crawler's operator says that the rules do not bind it.
     NotBound,
@@ -104,7 +109,7 @@ pub enum Kind {
 pub enum IdentityStatus {
     /// The client is the crawler that it claims to be.
     Verified,
-    /// Nothing is proven.
+    /// Neither is proven.
     #[default]
     Unverified,
     /// The client is not that crawler.

@@ -6,6 +6,7 @@
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
 use crate::robots::GroupMatcher;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct CrawlerRules {
     pub unlicensed: Option<u16>,
     /// Whether a pause for crawlers stops it (monitoring and tools pass).
     pub pausable: bool,
+    /// Whether it crawls for AI training.
+    pub trains: bool,
 }
 
 /// Which group of robots.txt binds a crawler.
@@ -142,19 +145,12 @@ pub fn unregistered_tokens<'a>(
     tokens: impl Iterator<Item = &'a str>,
     registry: &Registry,
 ) -> Vec<String> {
-    let mut unlisted: Vec<String> = Vec::new();
-    for token in tokens.filter(|token| *token != "*") {
-        if !registry
-            .crawlers()
-            .iter()
-            .flat_map(crawler_names)
-            .chain(unlisted.iter().map(String::as_str))
-            .any(|name| name.eq_ignore_ascii_case(token))
-        {
-            unlisted.push(token.to_owned());
-        }
-    }
-    unlisted
+    let names = registry.crawlers().iter().flat_map(crawler_names);
+    let mut known: HashSet<String> = names.chain(["*"]).map(str::to_ascii_lowercase).collect();
+    tokens
+        .filter(|token| known.insert(token.to_ascii_lowercase()))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The group that binds a crawler with these names: the group of the first name that has one, else

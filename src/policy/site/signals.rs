@@ -93,6 +93,24 @@ impl TdmStatement {
     }
 }
 
+/// The lines that reserve a use of the content against AI training, with the value that does so.
+const RESERVATIONS: [(&str, &str); 4] = [
+    ("Content-Signal", "ai-train=no"),
+    ("Content-Usage", "train-ai=n"),
+    ("Content-Usage", "train-genai=n"),
+    ("tdm-reservation", "1"),
+];
+
+/// Whether a line of a response or of robots.txt reserves the content against AI training.
+pub fn reserves_training(name: &str, value: &str) -> bool {
+    RESERVATIONS.iter().any(|(known, reserved)| {
+        name.eq_ignore_ascii_case(known)
+            && value
+                .split(',')
+                .any(|part| part.trim().eq_ignore_ascii_case(reserved))
+    })
+}
+
 /// Whether one of the patterns matches; no patterns match everything.
 fn paths_match(paths: &[PathPattern], path: &[u8]) -> bool {
     paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
@@ -237,5 +255,26 @@ fn with_paths<'a>(
     match paths {
         [] => vec![(None, value)],
         paths => paths.iter().map(|path| (Some(path), value)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reserves_training;
+
+    #[test]
+    fn reservation_is_a_denied_use_for_training() {
+        for (name, value, reserved) in [
+            ("content-signal", "search=yes, AI-Train=no", true),
+            ("Content-Signal", "ai-train=yes, search=no", false),
+            ("Content-Usage", "search=y, train-ai=n", true),
+            ("Content-Usage", "train-genai=n", true),
+            ("Content-Usage", "/press/ train-ai=n", false),
+            ("tdm-reservation", "1", true),
+            ("tdm-reservation", "0", false),
+            ("tdm-policy", "1", false),
+        ] {
+            assert_eq!(reserves_training(name, value), reserved, "{name}: {value}");
+        }
     }
 }

@@ -2,12 +2,10 @@
 //! [`FollowedSite`] has the state of crawlgate's copy of that file. If a new site gets the host of
 //! another site, the new site takes over the other site's copy.
 
-use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
-use crate::policy::origin::{OriginCopyState, OriginRobotsTxt};
+use crate::origin::robots::{FetchState, StoredCopy};
+use crate::policy::origin::OriginCopyState;
 use crate::policy::site::SiteEntry;
-use crate::sites::{
-    MAX_ORIGIN_WAIT, ServedRobotsKind, is_default_site_policy, origin_request_host,
-};
+use crate::sites::{MAX_ORIGIN_WAIT, ServedRobotsKind, is_default_site_policy};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -36,7 +34,6 @@ impl FollowedSite {
     /// Follows a site from now on; its first fetch is due at once. `stored` is its copy of the
     /// previous run. It may take over one of `copies`.
     pub fn new(
-        name: &str,
         entry: &SiteEntry,
         stored: Option<&FetchState>,
         copies: &[FetchState],
@@ -46,7 +43,7 @@ impl FollowedSite {
         let is_unconditional = stored != Some(&fetch);
         fetch.due = now;
         let policy = &entry.site.policy;
-        let site = FollowedSite {
+        FollowedSite {
             fetch,
             policy: policy.source.text.clone(),
             is_default_site: is_default_site_policy(policy),
@@ -58,25 +55,6 @@ impl FollowedSite {
             is_unconditional,
             is_fetching: false,
             reported: None,
-        };
-        site.warn_of_shared_file(name, entry);
-        site
-    }
-
-    /// Logs a warning if this is a default site for several hosts, which share one robots.txt.
-    fn warn_of_shared_file(&self, name: &str, entry: &SiteEntry) {
-        let is_for_several =
-            self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
-        if let Some(host) = origin_request_host(&entry.site.policy)
-            .filter(|_| self.is_default_site && is_for_several)
-        {
-            tracing::warn!(
-                site = name,
-                hosts = %self.hosts.join(", "),
-                %host,
-                "without a policy these hosts share one robots.txt, the one of \"host\". If their files differ, write \
-                 an origin or a policy for each"
-            );
         }
     }
 
@@ -169,8 +147,7 @@ impl FollowedSite {
 }
 
 /// The fetch state for the copy that a site was compiled with: of its `own` state and `others`, the
-/// first whose copy has the same bytes and URL, else the first with the same bytes, else a new state
-/// with this copy.
+/// first whose copy has the same bytes, else a new state with this copy.
 ///
 /// A site that was compiled without a copy keeps its own state only if that has no copy either: a
 /// copy would be another host's. Otherwise it gets a new state, which waits since the site began to
@@ -192,19 +169,10 @@ fn matching_fetch_state(
             .cloned()
             .unwrap_or_else(|| FetchState::new(since));
     };
-    let fitting = own
-        .into_iter()
+    let bytes = file.file.bytes();
+    own.into_iter()
         .chain(others)
-        .filter_map(|fetch| Some((matches_file(fetch.copy()?, file)?, fetch)));
-    // In reverse, because `max_by_key` returns the last of several maxima.
-    match fitting.rev().max_by_key(|(is_same_url, _)| *is_same_url) {
-        Some((_, fetch)) => fetch.clone(),
-        None => FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now),
-    }
-}
-
-/// Compares a copy with the file that a site was compiled with: `None` if the bytes differ, else
-/// whether the URL is the same, too. Two hosts may have equal files.
-fn matches_file(copy: &FetchedCopy, file: &OriginRobotsTxt) -> Option<bool> {
-    (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
+        .find(|fetch| fetch.copy().is_some_and(|copy| copy.bytes == *bytes))
+        .cloned()
+        .unwrap_or_else(|| FetchState::with_copy(file.location.clone(), bytes.clone(), now))
 }

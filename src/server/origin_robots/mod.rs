@@ -386,7 +386,7 @@ impl OriginRobotsTracker {
         now: Timestamp,
     ) -> Option<Fact> {
         let stored = self.previous.remove(name).map(|copy| copy.fetch);
-        let site = FollowedSite::new(name, entry, stored.as_ref(), copies, now);
+        let site = FollowedSite::new(entry, stored.as_ref(), copies, now);
         // A failure is stored only after the first fetch.
         let is_storable = stored.is_some() || site.fetch.copy().is_some();
         let fact = (site.is_unconditional && is_storable).then(|| copy_fact(name, &site, now));
@@ -397,6 +397,9 @@ impl OriginRobotsTracker {
     /// Reports the state of each followed site to the site manager, and logs those that changed.
     fn report_status(&mut self, now: Timestamp) {
         let mut reports = BTreeMap::new();
+        // Of an origin that many sites have, one line is enough.
+        let known = self.followed.values().map(|site| site.reported.clone());
+        let known: Vec<_> = known.collect();
         let snapshot = self.manager.snapshot();
         for (name, site) in &mut self.followed {
             let Some(entry) = snapshot.entry_by_name(name) else {
@@ -419,9 +422,12 @@ impl OriginRobotsTracker {
                     believed_at: site.fetch.believed_at(),
                 },
             );
+            let is_well = problem.is_none();
             let report = Some((state, served, problem));
             if site.reported != report {
-                site.log_state(name, state, served);
+                if is_well || !known.contains(&report) {
+                    site.log_state(name, state, served);
+                }
                 site.reported = report;
             }
         }

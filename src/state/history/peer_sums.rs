@@ -40,8 +40,7 @@ impl RequestHistoryReader {
 
     /// A reader of the added counts of this instance and its peers, for periods of length `step`:
     /// its own since `from`, and all of `peers`. Counts of other lengths are empty, and everything
-    /// but counts and visits is of this instance. Returns a reader of this instance alone if SQLite has no
-    /// memory.
+    /// but counts and visits is of this instance.
     ///
     /// # Errors
     /// See [`RequestHistoryError`].
@@ -51,9 +50,7 @@ impl RequestHistoryReader {
         from: Timestamp,
         peers: &[PeerPeriodCounts],
     ) -> Result<RequestHistoryReader, RequestHistoryError> {
-        let Some(sum) = InMemoryHistory::new() else {
-            return Ok(self.clone());
-        };
+        let sum = InMemoryHistory::new()?;
         let own = self.counts_where(step, "start >= ?1", from)?;
         let own_visits = self.visits_by_day(PeriodLength::Day.start_of(from))?;
         sum.query(|connection| {
@@ -153,7 +150,7 @@ mod tests {
             );
             memory.add(&batch, NOW);
         }
-        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Arc::new(memory))
     }
 
     fn peer_counts(history: &RequestHistoryReader, instance: &str, hours: i64) -> PeerPeriodCounts {
@@ -272,7 +269,7 @@ mod tests {
             batch.add_daily(DailyCountKind::Visits, time, [site, "chatgpt"], *count);
             memory.add(&batch, NOW);
         }
-        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Arc::new(memory))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::record::{CountsByIdentity, RequestCounts};
 use crate::state::database::{STATE_FILE, has_write_ahead_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
-use RequestHistorySource::{File, Memory, Nothing, Sum};
+use RequestHistorySource::{File, Memory, Sum};
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Params, Result as SqlResult, Row as SqlRow, Rows};
 use std::path::{Path, PathBuf};
@@ -44,11 +44,11 @@ pub enum RequestHistoryError {
 pub struct InMemoryHistory(Mutex<(Connection, i64)>);
 
 impl InMemoryHistory {
-    /// Creates an empty history. `None` if SQLite has no memory.
-    pub fn new() -> Option<InMemoryHistory> {
-        let connection = Connection::open_in_memory().ok()?;
-        create_tables(&connection).ok()?;
-        Some(InMemoryHistory(Mutex::new((connection, 0))))
+    /// Creates an empty history. Fails if SQLite has no memory.
+    pub fn new() -> SqlResult<InMemoryHistory> {
+        let connection = Connection::open_in_memory()?;
+        create_tables(&connection)?;
+        Ok(InMemoryHistory(Mutex::new((connection, 0))))
     }
 
     /// Adds a batch. Ignores a failure.
@@ -80,14 +80,13 @@ enum RequestHistorySource {
     Sum(InMemoryHistory, RequestHistoryReader),
     /// The file, and its connection once it was opened.
     File(PathBuf, Mutex<Option<Connection>>),
-    Nothing,
 }
 
 /// The queries fail with a [`RequestHistoryError`].
 impl RequestHistoryReader {
-    /// A reader of the history in memory. Without a memory every query is empty.
-    pub fn from_memory(memory: Option<Arc<InMemoryHistory>>) -> RequestHistoryReader {
-        RequestHistoryReader(Arc::new(memory.map_or(Nothing, Memory)))
+    /// A reader of the history in memory.
+    pub fn from_memory(memory: Arc<InMemoryHistory>) -> RequestHistoryReader {
+        RequestHistoryReader(Arc::new(Memory(memory)))
     }
 
     /// A reader of the added counts of several instances in `sum`, and of everything else in `own`.
@@ -116,13 +115,12 @@ impl RequestHistoryReader {
     }
 
     /// Runs a query. For a sum of instances, runs it on the added counts. Opens the file if it is
-    /// not open, and again after a failed query. The result is the default if there is no history.
-    pub fn query<T: Default>(
+    /// not open, and again after a failed query.
+    pub fn query<T>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, RequestHistoryError> {
         match &*self.0 {
-            Nothing => Ok(T::default()),
             Memory(memory) => memory.query(read),
             Sum(memory, _) => memory.query(read),
             File(file, kept) => {

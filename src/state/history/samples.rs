@@ -219,7 +219,7 @@ mod tests {
             .for_each(|sample| batch.add_sample(sample));
         let memory = InMemoryHistory::new().expect("memory");
         memory.add(&batch, Timestamp(NOW));
-        RequestHistoryReader::from_memory(Some(Arc::new(memory)))
+        RequestHistoryReader::from_memory(Arc::new(memory))
     }
 
     /// Crawler, identity, and how long ago the first, the last and the latest sample were, of the

@@ -190,10 +190,7 @@ mod tests {
 
     fn history() -> (Arc<InMemoryHistory>, RequestHistoryReader) {
         let memory = Arc::new(InMemoryHistory::new().expect("memory"));
-        (
-            memory.clone(),
-            RequestHistoryReader::from_memory(Some(memory)),
-        )
+        (memory.clone(), RequestHistoryReader::from_memory(memory))
     }
 
     fn count_rows(history: &RequestHistoryReader, table: &str) -> i64 {

@@ -101,7 +101,7 @@ impl Metrics {
                 register,
                 series,
                 "crawlgate_identity_total",
-                "Requests under a crawler's name, by identity: verified, unverified, impostor.",
+                "Requests under a crawler's name (other: unknown bots), by identity: verified, unverified, impostor.",
                 ["crawler", "outcome"],
             ),
             visits: LabelledCounter::new(
@@ -250,7 +250,7 @@ impl IdentityMetrics {
             ),
             addresses: register.gauge(
                 "crawlgate_identity_addresses",
-                "Addresses of claimed crawlers whose reverse DNS is known or being asked.",
+                "Addresses of crawlers whose reverse DNS crawlgate knows or asks for now.",
             ),
             lookups: register.counters(
                 "crawlgate_identity_lookups_total",

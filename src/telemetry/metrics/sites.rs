@@ -59,13 +59,13 @@ impl SiteMetrics {
             ),
             indexable: register.gauges(
                 "crawlgate_site_indexable",
-                "1 if Googlebot may fetch and index the site's front page: by the response last sent for /, or by the \
-                 policy alone before one was sent.",
+                "1 if Googlebot may fetch and index the site's front page, else 0. It rests on the last response for /. Before \
+                 the first one it rests on the policy alone.",
                 &["site"],
             ),
             front_page: register.gauges(
                 "crawlgate_site_front_page_timestamp_seconds",
-                "When the response for / behind crawlgate_site_indexable was sent. 0 before one was sent.",
+                "When the response for / was sent on which crawlgate_site_indexable rests. 0 if none was sent yet.",
                 &["site"],
             ),
             retire: register.gauges(

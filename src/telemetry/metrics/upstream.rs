@@ -103,7 +103,7 @@ impl UpstreamMetrics {
             ),
             in_flight: register.gauges(
                 "crawlgate_upstream_in_flight",
-                "Requests that a server has now.",
+                "Requests that a server is handling now.",
                 &["origin", "server"],
             ),
             waiting: register.gauges(

@@ -1295,6 +1295,7 @@ fn absent_crawler_or_quiet_time_of_the_site_is_no_failure() {
         (["shop.example", "--crawler", "gptbot"], 0),
         (["shop.example", "--since", "2026-11-23"], 0),
         (["shop.exmaple", "--crawler", "gptbot"], 3),
+        (["shop.exmaple", "--since", "2026-11-23"], 3),
     ] {
         let output = case.run(&[&site[..], &narrowed].concat());
         assert_eq!(output.status.code(), Some(code), "{narrowed:?}: {output:?}");
@@ -1591,7 +1592,7 @@ fn traffic_of_a_log_is_counted_exactly() {
     let cells: Vec<&str> = of_section.expect("a section").split(',').collect();
     let section = &crawler(&report, cells[0])["sections"][0];
     assert_eq!(
-        (json!(cells[cells.len() - 14]), cells[cells.len() - 13]),
+        (json!(cells[cells.len() - 17]), cells[cells.len() - 16]),
         (section["name"].clone(), &*section["count"].to_string())
     );
 }
@@ -1637,7 +1638,10 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         top(&bing["combinations"]),
         [("/shop/gone?color", 4), ("/shop/shoes?color&size", 3)]
     );
+    assert_eq!(bing["combinations"][0]["urls"], 1);
+    assert_eq!(bing["distinct_paths"], 5);
     assert_eq!(top(&bing["days"]), [("2026-11-22", 17)]);
+    assert_eq!(top(&bing["statuses"][0]["days"]), [("2026-11-22", 6)]);
     assert_eq!(bing["devices"], json!([]));
     let moved = &bing["paths"][0];
     assert_eq!(moved["last"], "2026-11-22T10:00:00Z");
@@ -1683,6 +1687,45 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
             assert!(shown.contains(part), "{part} in {shown}");
         }
         assert!(!shown.contains("/visitors/"), "{shown}");
+    }
+}
+
+#[test]
+fn response_times_are_shown_by_crawler_and_section() {
+    let timed = |target: &str, time: &str| {
+        let line = line("22/Nov/2026:10:00:00 +0000", target, BINGBOT);
+        format!("{} {time}\n", line.trim_end())
+    };
+    let log = [
+        timed("/shop/a", "1.500"),
+        timed("/b", "0.040"),
+        timed("/c", "-"),
+    ];
+    let case = Case::new(&[("access.log", log.concat().as_bytes())]);
+    let format = "$remote_addr - - [$time_local] \"$request\" $status $bytes \"$http_referer\" \"$http_user_agent\" $request_time";
+    let arguments = [
+        "--robots",
+        "robots.txt",
+        "--log-format",
+        format,
+        "access.log",
+    ];
+    let report = case.json(&arguments);
+    let bing = crawler(&report, "bingbot");
+    assert_eq!(bing["usage"]["timed"], 2);
+    let root = &bing["sections"][0];
+    assert_eq!(
+        (&root["timed"], &root["milliseconds"]),
+        (&json!(1), &json!(40))
+    );
+    assert_eq!(bing["sections"][1]["slow"], 1);
+    let text = case.run(&arguments).stdout;
+    let text = String::from_utf8_lossy(&text);
+    for shown in [
+        "3 requests, 2.9 KiB, 770 ms, 50 % slow",
+        "/shop/ 1 (33 %, 1,500 ms, 100 % slow)",
+    ] {
+        assert!(text.contains(shown), "{shown} in {text}");
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::proxy::support::random::Random;
 use crate::proxy::support::{GPTBOT, Gate, Origin, Setup, eventually, read};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -635,6 +635,73 @@ fn request_with_a_licence_token_is_in_the_case() {
     }
     let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     assert!(checked.contains("with a licence token"), "{checked}");
+}
+
+#[test]
+fn training_crawler_on_a_reserved_page_is_in_the_case() {
+    let origin = Origin::plain();
+    let policy = "hosts: [shop.example]\ntdm: [{ paths: /free/, reservation: no }, { reservation: yes, policy: https://shop.example/tdm.json }]\n\
+                  robots: { origin: replace, groups: [{ agents: [\"*\"], disallow: [/cart/] }, \
+                  { agents: [ClaudeBot], content_signal: { ai-train: no } }] }\n\
+                  enforcement: { mode: enforce, behind_cache: no, agents: { CCBot: off } }\n";
+    let gate = Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings("evidence: on")
+        .start();
+    let browser = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+    for (agent, path) in [
+        (GPTBOT, "/free/1"),
+        (GPTBOT, "/tdm.json"),
+        (GPTBOT, "/.well-known/tdmrep.json"),
+        (BYSTANDER, "/story"),
+        (browser, "/story"),
+        ("CCBot/2.0 (https://commoncrawl.org/faq/)", "/story"),
+        ("ClaudeBot/1.0", "/free/2"),
+        (GPTBOT, "/story"),
+        (GPTBOT, "/cart/1"),
+    ] {
+        gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
+    }
+    wait_for_entries(&gate, 2);
+    let status = evidence(&gate, &["status", "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let chains = status["chains"].as_array().expect("chains").iter();
+    let crawlers: Vec<&str> = chains
+        .filter_map(|chain| chain["crawler"].as_str())
+        .filter(|crawler| !crawler.is_empty())
+        .collect();
+    assert_eq!(crawlers, ["claudebot", "gptbot"]);
+    let findings = case(&gate, "reserved.tar");
+    let requests = findings["requests"].as_array().expect("requests");
+    let found: Vec<_> = requests
+        .iter()
+        .map(|one| [&one["target"], &one["reserved"], &one["action"]])
+        .collect();
+    assert_eq!(
+        found,
+        [
+            [&json!("/story"), &json!(true), &json!("pass")],
+            [&json!("/cart/1"), &json!(null), &json!("block")]
+        ]
+    );
+    let directory = unpacked(&gate.path("reserved.tar"));
+    let page = read(&directory.path().join("report.html"));
+    for part in [
+        "1 request although a reservation of text and data mining was published",
+        "not disallowed by robots.txt; although a reservation",
+        "refused 1 of 2 requests",
+        "whether the operator mined a page",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
+    assert!(checked.contains("although a reservation"), "{checked}");
+    // The case of a crawler goes into a directory, too.
+    let output = gate.path("cases/").display().to_string() + "/";
+    let export = "export --site shop --from 2020-01-01 --crawler GPTBot -o";
+    let export: Vec<&str> = export.split(' ').chain([output.as_str()]).collect();
+    assert!(evidence(&gate, &export).status.success());
+    assert!(gate.path("cases/gptbot.tar").is_file());
 }
 
 #[test]

@@ -406,29 +406,6 @@ fn answer_of_60_megabytes_makes_the_store_away() {
 }
 
 #[test]
-fn name_that_is_longer_than_any_is_not_taken() {
-    let server = RedisServer::start();
-    let mut store = store(&server);
-    let (identity, _) = store.identity("f00d").expect("an identity");
-    let first = write(&mut store, &identity, Vec::new());
-    let long = "a".repeat(1_000_000);
-    let host = serde_json::to_string(&Member {
-        host: long.clone(),
-        ..member("bbbb")
-    })
-    .expect("JSON");
-    let _: u64 = server.command(&["HSET", "crawlgate:members", "bbbb", &host]);
-    assert!(matches!(store.read_members(), Err(StoreError::Newer(_))));
-    write(
-        &mut store,
-        &identity,
-        vec![fact(&format!("s\n{long}"), 1, "")],
-    );
-    assert!(matches!(store.read(first), Err(StoreError::Newer(_))));
-    assert!(matches!(store.read_sets(), Err(StoreError::Newer(_))));
-}
-
-#[test]
 fn cut_log_differs_from_an_empty_one() {
     let server = RedisServer::start();
     let mut store = store(&server);

@@ -208,7 +208,7 @@ impl ListenerCertificates {
     /// The certificate for a client that asks for this [`certificate_name`], in this order: from
     /// files with the whole name, ordered, from files with a wildcard, the first one from files.
     /// Without any: a client that names no host gets the fallback of the ordered ones; one that
-    /// names a host gets none, which is logged.
+    /// names a host gets none.
     fn choose_certificate(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
         let acme = self.acme.as_ref();
@@ -218,14 +218,9 @@ impl ListenerCertificates {
                 .or_else(|| acme?.certificate(name))
                 .or_else(|| by_name.wildcard_certificate(name).cloned())
         });
-        if let Some(key) = named.or_else(|| by_name.first.clone()) {
-            return Some(key);
-        }
-        let Some(name) = name else {
-            return acme?.fallback_certificate();
-        };
-        acme?.log_missing(name);
-        None
+        named
+            .or_else(|| by_name.first.clone())
+            .or_else(|| acme.filter(|_| name.is_none())?.fallback_certificate())
     }
 }
 

@@ -401,14 +401,6 @@ fn empty_and_repeated_signals_are_rejected() {
             ("duplicate-path", 2, 29),
         ),
         (
-            "robots: { origin: replace }\nenforcement: { unlicensed: 401 }",
-            ("unlicensed-without-license", 2, 28),
-        ),
-        (
-            "robots: { origin: replace }\nenforcement: { purposes: { training: { unlicensed: 402 } } }",
-            ("unlicensed-without-license", 2, 52),
-        ),
-        (
             "robots: { origin: replace, license: https://a.example/ }\nenforcement: { unlicensed: 403 }",
             ("bad-value", 2, 28),
         ),
@@ -419,17 +411,6 @@ fn empty_and_repeated_signals_are_rejected() {
 
 #[test]
 fn invalid_licence_is_one_mistake() {
-    for origin in ["", "robots: { origin: only }\n", "environment: staging\n"] {
-        let text = format!("{origin}enforcement: {{ unlicensed: 401 }}\n");
-        let source = SourceFile {
-            name: "shop.yaml".into(),
-            text: text.into(),
-        };
-        assert!(
-            read("shop", &source).0.is_some(),
-            "{origin}: the origin may name one"
-        );
-    }
     let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
     assert_eq!(decode_errors(text), [("bad-url", 1, 37)]);
 }

@@ -16,9 +16,9 @@ lints! {
     /// robots: { groups: [{ agents: "*", disallow: / }] }
     /// ```
     ///
-    /// Single files that are no pages do not count ([site-closed](#site-closed)). If the rule comes
-    /// from the origin's own robots.txt, crawlgate does not publish that file, and the finding
-    /// names its line. Google's library cuts a name at the first character other than a letter, `-`
+    /// An Allow of a single file that is no page does not help ([site-closed](#site-closed)). If the
+    /// rule comes from the origin's own robots.txt, crawlgate does not publish that file, and the
+    /// finding names its line. Google's library cuts a name at the first character other than a letter, `-`
     /// and `_`, so a group for `Googlebot2` or `Googlebot.` counts as one for Googlebot.
     SITE_DISALLOWED: Error "site-disallowed";
     /// A production site says noindex for its front page. Search engines drop the page on their
@@ -94,8 +94,8 @@ lints! {
     ///
     /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
     /// that matches some of its URLs. It does not report `/shop/` if an Allow opens `/shop/help/`,
-    /// nor `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all
-    /// URLs, even with a `path_regex`. With `application/pdf` in `types`, it also counts as one for
+    /// nor `/old` if only `/old$` is disallowed. crawlgate takes a tag rule without `paths` as one for
+    /// all URLs, even with a `path_regex`, and one with `application/pdf` in `types` also as one for
     /// `/*.pdf$`. For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
     /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of
     /// a very large policy.
@@ -197,18 +197,6 @@ lints! {
     /// published networks or host names can be verified, too. All others are still blocked.
     /// `crawlgate check --config crawlgate.yaml` takes that into account.
     UNVERIFIED_REFUSED: Warning "unverified-refused";
-    /// The networks of a crawler contain half of all addresses, or more. Every client that uses its
-    /// name would be verified, and none would be an impostor.
-    ///
-    /// Fix: write the networks that the operator publishes, or omit `networks`.
-    ///
-    /// ```yaml
-    /// hosts: shop.example
-    /// crawlers: [{ token: IntranetBot, networks: 0.0.0.0/0 }]
-    /// ```
-    ///
-    /// `2000::/3` is the same for IPv6.
-    NETWORK_OF_EVERYBODY: Warning "network-of-everybody";
     /// The origin's robots.txt has an old Last-Modified date, and `robots.previous` is not set.
     ///
     /// Fix: if all hosts of the site have served this file for that time, through all caches, write
@@ -249,10 +237,9 @@ lints! {
     /// origin's file, or Google loses the rule.
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out";
     // Of signals.
-    /// Two signals contradict each other. They are `content_signal` and `content_usage`, for the
-    /// whole site or for one group. Or they are `tdm` and one of these about training, because
-    /// training is text and data mining (EU AI Act, recital 105). Programs that read one do not
-    /// read the other.
+    /// Two signals contradict each other: `content_signal` and `content_usage`, for the whole site or
+    /// for one group. Or `tdm` contradicts one of them about training, because training is text and
+    /// data mining (EU AI Act, recital 105). Programs that read one signal do not read the other.
     ///
     /// Fix: write the same in both.
     ///
@@ -284,19 +271,6 @@ lints! {
     /// A crawler is not asked if neither its group nor the site names a licence. Crawlers of a
     /// purpose that the policy disallows are blocked, not asked.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
-    /// The policy reserves a use of the content (`tdm`, `content_signal` or `content_usage`), and
-    /// asks nobody for a licence. A reservation is no rule of robots.txt, so requests in spite of it
-    /// are in no report and in no evidence. Nothing needs to be done if you only want to publish it.
-    ///
-    /// Fix: to record these requests, name a licence, and ask for it:
-    /// [asking for a licence](policy.md#asking-for-a-licence). Or disallow the crawlers.
-    ///
-    /// ```yaml
-    /// hosts: shop.example
-    /// robots: { origin: replace }
-    /// tdm: { reservation: yes }
-    /// ```
-    RESERVATION_UNRECORDED: Note "reservation-unrecorded";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.
     ///

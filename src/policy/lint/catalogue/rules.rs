@@ -44,9 +44,9 @@ lints! {
     /// Disallow: /cart/
     /// ```
     ///
-    /// Two names of six letters or more are similar if they differ in one letter. In names of fewer
-    /// than nine letters that may be an exchanged, missing or additional letter, but not another
-    /// one: `WebZIP` is not taken for `webzio`. Not reported: tokens unlike any known one, tokens
+    /// A name of six letters or more is reported if one letter is missing or added, or if two
+    /// neighbours are exchanged. One wrong letter is reported only in names of nine letters or more:
+    /// `WebZIP` is not taken for `webzio`. Not reported: tokens unlike any known one, tokens
     /// that only end like one (`otherbot`), and tokens that add a part (`googlebot-news`).
     UNKNOWN_TOKEN: Warning "unknown-token";
     /// A token is a former name: its operator does not document it any more, and the file names none
@@ -93,11 +93,9 @@ lints! {
     /// ```
     DUPLICATE_RULE: Note "duplicate-rule";
     /// A Disallow has no effect, because the same path is allowed. Of rules of the same length
-    /// Allow wins (RFC 9309 section 2.2.2). Or a rule of `tdm`, or a licence with `paths`, never
-    /// counts: an earlier one covers its paths, and the first match counts.
+    /// Allow wins (RFC 9309 section 2.2.2).
     ///
-    /// Fix: remove the one that is not meant. If both are rules of `tdm`, or licences, put the one
-    /// with fewer paths first.
+    /// Fix: remove the one that is not meant.
     ///
     /// ```text
     /// User-agent: *

@@ -980,7 +980,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     let output = ask("wrong", &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
-    assert!(text(&ask("table", &[]).stderr).contains("is a CSV"));
+    assert!(text(&ask("table", &[]).stderr).contains("is neither a path nor a URL"));
     let file = path("robots.txt");
     let list = path("marked");
     let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "--urls", &list]);
@@ -990,6 +990,16 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     assert_eq!(lines.next(), Some(&*denied), "{shown}");
     assert_eq!(lines.next(), Some("allow GPTBot /first"));
     assert_eq!(lines.next(), Some("Denied to GPTBot: 1 of 2 URLs"));
+    let agents = ["--agent", "GPTBot", "--agent", "Googlebot"];
+    let ask = ["tester", &file, "--urls", &list, "--denied"];
+    let output = crawlgate(&[&ask[..], &agents, &["--csv"]].concat());
+    assert_eq!(output.status.code(), Some(1), "a URL is denied");
+    assert_eq!(
+        text(&output.stdout),
+        "url,agent,access,line,rule\r\n/private,GPTBot,deny,7,Disallow: /private\r\n"
+    );
+    let output = crawlgate(&[&ask[..], &agents].concat());
+    assert!(!text(&output.stdout).contains("allow G"), "{output:?}");
     let output = crawlgate(&["tester", "-", "--agent", "GPTBot", "--urls", "-"]);
     assert_eq!(output.status.code(), Some(2), "there is one standard input");
 }

@@ -40,6 +40,7 @@ fn exit_code(gate: &Gate, command: &str, name: &str) -> Option<i32> {
 fn settings_file_leads_each_command_to_the_running_gate() {
     let gate = gate_with_relative_paths();
     let backup = format!("state backup {}", gate.path("copy.db").display());
+    let export = format!("export nginx --output {}", gate.path("nginx").display());
     for (command, expected) in [
         ("status --alive", 0),
         ("reload", 0),
@@ -54,6 +55,8 @@ fn settings_file_leads_each_command_to_the_running_gate() {
         ),
         ("explain --host shop.example --user-agent GPTBot /", 0),
         ("evidence status", 0),
+        ("render --host shop.example", 0),
+        (&export, 0),
         (&backup, 0),
         // The gate refuses these two: it has no store, and its settings allow no requests.
         ("instances", 1),
@@ -71,7 +74,8 @@ fn settings_file_leads_each_command_to_the_running_gate() {
 #[test]
 fn check_warns_of_settings_that_show_less() {
     let gate = gate_with_relative_paths();
-    let settings = "state: state\nevidence: on\ntrusted_proxies: [10.0.0.0/8]\n";
+    let settings =
+        "state: state\nevidence: on\ntrusted_proxies: [10.0.0.0/8]\nadmin: 0.0.0.0:9190\n";
     write_settings(&gate, "unproven.yaml", settings);
     let text = fs::read_to_string(gate.path("unproven.yaml")).expect("settings");
     let other_host = "origins: { hosts: blog.example, servers: http://127.0.0.1:1 }";
@@ -87,9 +91,16 @@ fn check_warns_of_settings_that_show_less() {
     let ids: Vec<_> = findings
         .filter_map(|finding| finding["id"].as_str())
         .collect();
-    for id in ["evidence-unproven", "cache-unknown", "host-without-origin"] {
+    for id in [
+        "admin-open",
+        "evidence-unproven",
+        "cache-unknown",
+        "host-without-origin",
+    ] {
         assert!(ids.contains(&id), "{id}: {ids:?}");
     }
+    let of_evidence = ids.iter().filter(|id| **id == "evidence-unproven");
+    assert_eq!(of_evidence.count(), 2, "one for times, one for clients");
     assert_eq!(output.status.code(), Some(0));
 }
 

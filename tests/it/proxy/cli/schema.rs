@@ -257,13 +257,11 @@ fn file(path: &[Step], leaf: &str) -> (String, usize) {
     (format!("{before}{leaf}{after}"), before.len())
 }
 
-/// What the decoder says of the value at this path. (That a licence is asked for and the file has
-/// none is no fault of it.)
+/// What the decoder says of the value at this path.
 fn complaints_at(kind: &Kind, path: &[Step], leaf: &str) -> Vec<Diagnostic> {
     let (text, offset) = file(path, leaf);
     let here = |item: &Diagnostic| {
         item.severity == Severity::Error
-            && item.id != "unlicensed-without-license"
             && item.span.is_some_and(|span| span.start == offset)
     };
     (kind.findings)(&text)

@@ -327,7 +327,7 @@ fn docs_server() -> Origin {
                 format!(
                     "http://{host}/\nhttp://{host}/moved\nhttp://{host}/missing\nhttp://{host}/broken\n\
                      http://{host}/seen\nhttp://other.example/\nhttp://{host}/tagged\nhttp://{host}/meta\n\
-                     http://{host}/not-for-others\nhttp://{host}/copy\n"
+                     http://{host}/not-for-others\nhttp://{host}/copy\nhttp://{host}/loop\n"
                 ),
             ),
             "/index.xml" => (
@@ -340,6 +340,7 @@ fn docs_server() -> Origin {
                 ),
             ),
             "/moved" => ("301 Moved Permanently\r\nlocation: /here", String::new()),
+            "/loop" => ("302 Found\r\nlocation: /loop", String::new()),
             "/missing" => ("404 Not Found", String::new()),
             "/broken" => ("500 Internal Server Error", String::new()),
             "/tagged" => ("200 OK\r\nx-robots-tag: NoIndex", String::new()),
@@ -354,7 +355,7 @@ fn docs_server() -> Origin {
             ),
             "/copy" => (
                 "200 OK\r\ncontent-type: text/html",
-                "<!doctype html><link rel=Canonical href=/seen>".to_owned(),
+                "<!doctype html><link rel=Canonical href='/seen?a&#038;b'>".to_owned(),
             ),
             _ => ("200 OK", "a page".to_owned()),
         };
@@ -409,6 +410,11 @@ fn fetched_urls_show_redirects_and_missing_pages() {
     let findings = report["findings"].as_array().expect("a list");
     let mut urls = findings.iter().map(|finding| &finding["urls"][0]);
     assert!(urls.any(|url| url["redirects_to"] == "/here"), "{report}");
+    assert!(
+        urls.any(|url| url["redirects_to"] == "/seen?a&b"),
+        "{report}"
+    );
+    assert_eq!(findings[0]["urls"][1]["redirects_to"], "/loop");
     let requests = received.iter().map(|request| request.line.as_str());
     assert_eq!(requests.filter(|line| line.contains(" / ")).count(), 1);
 }
