@@ -8,7 +8,7 @@ use crawlgate::internals::clock::Clock;
 use crawlgate::internals::settings::{
     CapacitySettings, LoadBalancing, OriginServerAddress, OriginSettings,
 };
-use crawlgate::internals::telemetry::{EventLog, Metrics};
+use crawlgate::internals::telemetry::Metrics;
 use crawlgate::internals::upstreams::{Attempts, RoutingFacts, Upstreams};
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt;
@@ -24,13 +24,7 @@ fn upstreams(servers: usize, balance: LoadBalancing, connections: Option<usize>)
         capacity: connections.map(CapacitySettings::with_connections),
         ..OriginSettings::with_servers(addresses)
     };
-    Upstreams::new(
-        &[origin],
-        &Metrics::new(),
-        EventLog::off(),
-        Clock::default(),
-    )
-    .expect("no files")
+    Upstreams::new(&[origin], &Metrics::new(), Clock::default()).expect("no files")
 }
 
 fn choice(c: &mut Criterion) {

@@ -129,7 +129,8 @@ impl Engine {
         }
     }
 
-    /// Judges a request. If the host is not in the policy's `hosts`, the request passes.
+    /// Judges a request. If the host is not in the policy's `hosts`, the request passes as
+    /// [`Verdict::NotACrawler`].
     pub fn decide(&self, request: Request<'_>) -> EngineDecision<'_> {
         let facts = self.facts(&request);
         let cached_versions = CachedVersions {
@@ -235,10 +236,10 @@ impl EngineBuilder {
         self
     }
 
-    /// The time for which the policy is compiled. Each path in `retire` is at the stage that it has at
-    /// this time. A pause begins and ends by the time of each request. Of a recurring pause the engine
-    /// knows only the dates around `now`. Without this call, no pause and no retirement is ever in
-    /// force.
+    /// The time at which the policy is loaded. Each path in `retire` is at the stage that it has at
+    /// this time. The engine knows the pauses around this time. Whether one of them is in force depends
+    /// on the time of each request ([`Request::received_at`]). Without this call the engine knows no
+    /// pauses, and nothing is retired.
     pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),

@@ -133,6 +133,21 @@ fn met_by(pattern: &[u8]) -> Vec<u8> {
         .collect()
 }
 
+/// Whether a URL has neither a slash at its beginning nor a scheme.
+fn is_relative(url: &[u8]) -> bool {
+    let scheme = url
+        .windows(3)
+        .position(|piece| piece == b"://")
+        .map(|end| &url[..end]);
+    let is_absolute = scheme.is_some_and(|scheme| {
+        scheme.first().is_some_and(u8::is_ascii_alphabetic)
+            && scheme
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    });
+    !is_absolute && !url.starts_with(b"/")
+}
+
 /// The verdict by looking at every group and trying every rule.
 fn naive_verdict(
     reading: &DialectRules,
@@ -166,7 +181,10 @@ fn naive_verdict(
             bound: GroupMatch::Nothing,
         };
     };
-    let path = url_path(url);
+    let path = match dialect {
+        Dialect::Rfc9309 if is_relative(url) => url.into(),
+        _ => url_path(url),
+    };
     let mut scratch = TargetScratch::default();
     let normalised = scratch.normalise(&path);
     let target = match dialect {

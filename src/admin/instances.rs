@@ -7,7 +7,7 @@ use crate::peers::{
     CLOCK_WARNING_OFFSET, ExchangeStatus, MAX_CLOCK_OFFSET, MAX_STORE_OUTAGE, MEMBER_GONE_AFTER,
     MemberState, MemberStatus, NoAccusationReason, Peers, StoreOutage,
 };
-use crate::telemetry::{Metrics, StoreMetrics};
+use crate::telemetry::StoreMetrics;
 use crate::time::Timestamp;
 use MemberState::{Gone, Left, Present, Silent};
 use serde::{Deserialize, Serialize};
@@ -65,20 +65,15 @@ impl StoreStatus {
         problems
     }
 
-    pub(super) fn set_gauges(&self, store: &StoreMetrics, metrics: &Metrics) {
-        let ExchangeStatus {
-            members, totals, ..
-        } = &self.exchange;
+    pub(super) fn set_gauges(&self, store: &StoreMetrics) {
         let mut present = 0;
         let mut silent = 0;
         let mut differing = 0;
-        let mut lag = 0.0;
-        for member in members {
+        for member in &self.exchange.members {
             match member.standing {
                 Present => {
                     present += 1;
                     differing += i64::from(!member.same_policies);
-                    lag = f64::max(lag, member.lag);
                 }
                 Silent => silent += 1,
                 Left | Gone => {}
@@ -86,32 +81,15 @@ impl StoreStatus {
         }
         store.up.set(self.exchange.away.is_none().into());
         store.differing.set(differing);
-        store.lag.set(lag);
         store
             .clock_ahead
             .set(self.exchange.clock_ahead_ms.unwrap_or(0) as f64 / 1_000.0);
         store
             .accuses
             .set(self.exchange.accuses_not.is_none().into());
-        for (gauges, label, count) in [
-            (&store.instances, "present", present),
-            (&store.instances, "silent", silent),
-            (&store.waiting, "facts", self.exchange.facts_waiting),
-            (&store.waiting, "records", self.exchange.records_waiting),
-        ] {
-            gauges.with_label_values(&[label]).set(count as i64);
+        for (label, count) in [("present", present), ("silent", silent)] {
+            store.instances.with_label_values(&[label]).set(count);
         }
-        for (counters, label, count) in [
-            (&store.facts, "written", totals.facts_written),
-            (&store.facts, "read", totals.facts_read),
-            (&store.confirmations, "confirmed", totals.confirmed),
-            (&store.confirmations, "refuted", totals.refuted),
-            (&store.confirmations, "unconfirmed", totals.unconfirmed),
-        ] {
-            metrics.raise_counter(&counters.with_label_values(&[label]), count);
-        }
-        metrics.raise_counter(&store.failures, totals.failures);
-        metrics.raise_counter(&store.started_over, totals.started_over);
     }
 }
 

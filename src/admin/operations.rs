@@ -287,7 +287,7 @@ impl Operations {
             ..
         } = self.status();
         if let Some((store, instances)) = store.zip(self.sources.instances.as_ref()) {
-            store.set_gauges(&instances.metrics, &self.instance.metrics);
+            store.set_gauges(&instances.metrics);
         }
         for kind in ProblemKind::VARIANTS {
             let count = problems

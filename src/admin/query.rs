@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::RangeInclusive;
 
 /// Parameters by name, each once.
 #[derive(Debug)]
@@ -19,12 +18,6 @@ pub enum QueryMistake {
     NoValue(String),
     #[error("\"{0}\" is given twice")]
     GivenTwice(String),
-    #[error("\"{name}\" is \"{}\"; use a number from {} to {}", printable_excerpt(.value), .bounds.start(), .bounds.end())]
-    OutOfBounds {
-        name: &'static str,
-        value: String,
-        bounds: RangeInclusive<usize>,
-    },
     #[error("\"{name}\" is \"{}\"; use one of {expected}", printable_excerpt(.value))]
     UnknownValue {
         name: &'static str,
@@ -128,29 +121,6 @@ impl<'q> QueryParameters<'q> {
         }
         .into())
     }
-
-    /// The number of a parameter; `None` without the parameter.
-    ///
-    /// # Errors
-    /// The value is not a number within these bounds.
-    pub fn get_number(
-        &self,
-        name: &'static str,
-        bounds: RangeInclusive<usize>,
-    ) -> Result<Option<usize>, QueryError> {
-        let Some(value) = self.get(name) else {
-            return Ok(None);
-        };
-        match value.parse().ok().filter(|number| bounds.contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => Err(QueryMistake::OutOfBounds {
-                name,
-                value: value.to_owned(),
-                bounds,
-            }
-            .into()),
-        }
-    }
 }
 
 /// The beginning of a client's text, without control characters.
@@ -206,15 +176,5 @@ mod tests {
         let text = wrong.to_string();
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(!text.contains(['\u{1b}', '\0', '\u{61c}']), "{text:?}");
-    }
-
-    #[test]
-    fn number_out_of_bounds_is_rejected() {
-        for limit in ["-1", "abc", "", "1e3", "501", "99999999999999999999999"] {
-            let text = format!("limit={limit}");
-            let refused = QueryParameters::parse(&text, &["limit"])
-                .and_then(|query| query.get_number("limit", 1..=500));
-            assert!(refused.is_err(), "{limit}");
-        }
     }
 }

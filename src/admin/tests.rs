@@ -57,13 +57,7 @@ fn test_operations(directory: &std::path::Path) -> Arc<Operations> {
         clock.clone(),
         RequestSettings::default(),
     );
-    let upstreams = Upstreams::new(
-        &[],
-        &instance.metrics,
-        instance.events.clone(),
-        clock.clone(),
-    )
-    .expect("no files");
+    let upstreams = Upstreams::new(&[], &instance.metrics, clock.clone()).expect("no files");
     Operations::new(
         InstanceUpkeep::new(instance.clone(), store),
         requests,
@@ -134,21 +128,13 @@ fn invalid_query_is_rejected_with_mistakes() {
         let answer = app.respond(&Method::GET, Some("localhost"), path);
         answer.status().as_u16()
     };
-    let names = ["site", "crawler", "kind", "identity", "limit"];
-    let not_a_number = |value: &str| QueryMistake::OutOfBounds {
-        name: "limit",
-        value: value.into(),
-        bounds: 1..=500,
-    };
+    let names = ["site", "crawler", "kind", "identity"];
     let unknown = |name, value: &str| QueryMistake::UnknownName {
         name,
         value: value.into(),
     };
     for (query, mistake) in [
-        ("limit=abc", not_a_number("abc")),
-        ("limit=0", not_a_number("0")),
-        ("limit=501", not_a_number("501")),
-        ("limit=", QueryMistake::NoValue("limit".into())),
+        ("kind=", QueryMistake::NoValue("kind".into())),
         (
             "site=shop&site=blog",
             QueryMistake::GivenTwice("site".into()),
@@ -167,15 +153,11 @@ fn invalid_query_is_rejected_with_mistakes() {
         let refused = violations::list_violations(&operations, query).err();
         assert_eq!(refused.map(|error| error.0), Some(vec![mistake]), "{query}");
     }
-    for path in [
-        "/api/violations?kind=violations",
-        "/api/violations?limit=0",
-        "/api/status?site=shop",
-    ] {
+    for path in ["/api/violations?kind=violations", "/api/status?site=shop"] {
         assert_eq!(status(path), 400, "{path}");
     }
     for path in [
-        "/api/violations?limit=500&kind=never_fetched&site=shop&crawler=bingbot",
+        "/api/violations?kind=never_fetched&site=shop&crawler=bingbot",
         "/api/violations?crawler=google%62ot",
         "/api/violations?crawler=none&site=unclaimed",
         "/api/status?",

@@ -6,13 +6,12 @@ use super::Operations;
 use super::query::{QueryError, QueryMistake, QueryParameters};
 use crate::record::{NO_CRAWLER, RecordField, RecordRow, ViolationKind};
 use crate::report::registry_crawler;
-use crate::telemetry::{EventLog, UNCLAIMED};
+use crate::telemetry::UNCLAIMED;
 use crate::verdict::IdentityStatus;
 use serde::Serialize;
 use std::sync::Arc;
 use strum::VariantArray;
 
-const DEFAULT_LIMIT: usize = 100;
 /// The label of bots that neither the registry nor a policy knows.
 const UNKNOWN_BOTS: &str = "other";
 
@@ -24,8 +23,8 @@ pub struct ViolationsResponse {
     left_out: u64,
 }
 
-/// The latest requests against the rules, the last one first, filtered by `site`, `crawler`, `kind`,
-/// `identity` and `limit`. `kind=never_fetched` selects violations of crawlers that were served no
+/// The latest requests against the rules, the last one first, filtered by `site`, `crawler`, `kind`
+/// and `identity`. `kind=never_fetched` selects violations of crawlers that were served no
 /// robots.txt lately.
 ///
 /// # Errors
@@ -34,12 +33,9 @@ pub fn list_violations(
     operations: &Operations,
     query: &str,
 ) -> Result<ViolationsResponse, QueryError> {
-    let query = QueryParameters::parse(query, &["site", "crawler", "kind", "identity", "limit"])?;
+    let query = QueryParameters::parse(query, &["site", "crawler", "kind", "identity"])?;
     let kind = query.get_one_of("kind", ViolationKind::event_kinds())?;
     let identity = query.get_one_of("identity", IdentityStatus::VARIANTS)?;
-    let limit = query
-        .get_number("limit", 1..=EventLog::MAX_RECENT)?
-        .unwrap_or(DEFAULT_LIMIT);
     let mut events = operations.instance.events.recent();
     check_name(&query, "site", |site| {
         is_known_site(operations, &events, site)
@@ -56,7 +52,6 @@ pub fn list_violations(
                 ViolationKind::NeverFetched => event.get(RecordField::NeverFetched).is_some(),
             })
     });
-    events.truncate(limit);
     Ok(ViolationsResponse {
         violations: events.into_iter().map(Arc::unwrap_or_clone).collect(),
         left_out: operations.instance.events.left_out(),

@@ -209,8 +209,8 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
     let mut days = top_entries(&all_days, usize::MAX);
     days.sort_by(|day, other| day.name.cmp(&other.name));
     let mut combinations = top_entries(&tally.combinations, limit);
-    for combination in &mut combinations {
-        let urls = tally.combined_urls.get(&hash(combination.name.as_bytes()));
+    for (combination, counted) in combinations.iter_mut().zip(tally.combinations.top(limit)) {
+        let urls = tally.combined_urls.get(&hash(&*counted.key));
         combination.urls = urls.map(|urls| urls.len() as u64);
     }
     // Stable: equal numbers stay in the order of the statuses.

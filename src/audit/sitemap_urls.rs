@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_URLS: usize = 1_000_000;
 /// The most bytes of a URL that are shown.
 const MAX_SHOWN_BYTES: usize = 300;
+/// The most hosts of a sitemap without requests that are named.
+const MAX_OTHER_HOSTS: usize = 20;
 
 /// The URLs of some sitemaps.
 #[derive(Default)]
@@ -103,22 +105,28 @@ impl SitemapUrls {
     pub fn summary(&self, log_hosts: &BTreeSet<String>) -> SitemapSummary {
         let mut summary = self.summary.clone();
         if log_hosts.len() < MAX_HOSTS {
-            let main_host = BTreeSet::from([self.main_host.clone()]);
-            let compared = if log_hosts.is_empty() {
-                &main_host
-            } else {
-                log_hosts
-            };
+            let hosts = log_hosts
+                .iter()
+                .map(|host| comparable_host(host.as_bytes()));
+            let mut compared: BTreeSet<String> = hosts.collect();
+            if compared.is_empty() {
+                compared.insert(self.main_host.clone());
+            }
             let others = self.hosts.keys().filter(|host| !compared.contains(*host));
-            summary.other_hosts = others.take(MAX_HOSTS).cloned().collect();
+            summary.other_hosts = others.take(MAX_OTHER_HOSTS).cloned().collect();
         }
         summary
     }
 }
 
-/// A host in lower case, without its port and `www.`.
-pub fn comparable_host(host: &[u8]) -> String {
-    let name = printable(split_host_port(host).0).to_lowercase();
+/// A host in lower case, without its port.
+pub fn host_name(host: &[u8]) -> String {
+    printable(split_host_port(host).0).to_lowercase()
+}
+
+/// The same without `www.`.
+fn comparable_host(host: &[u8]) -> String {
+    let name = host_name(host);
     name.strip_prefix("www.").unwrap_or(&name).to_owned()
 }
 

@@ -17,6 +17,7 @@ use ahash::{AHashMap, AHashSet, RandomState};
 use derive_more::AddAssign;
 use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use strum::VariantArray;
 
@@ -24,7 +25,7 @@ use strum::VariantArray;
 pub const MAX_EXAMPLES: usize = 3;
 
 /// The hosts of a log that are noted: the first by name.
-pub const MAX_HOSTS: usize = 20;
+pub const MAX_HOSTS: usize = 1_000;
 
 /// A log with wrong times may have any number of days.
 const MAX_DAYS: usize = 4_000;
@@ -35,9 +36,6 @@ const MIN_LIST_KEYS: usize = 512;
 /// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`]. A key takes about 200
 /// bytes and its length.
 const MAX_KEYS: usize = 2_000_000;
-
-/// As many requests of each crawler may have a URL with parameters that a worker remembers.
-const MAX_COMBINED_URLS: u64 = 2_000_000;
 
 /// Longer keys are cut.
 const MAX_KEY_BYTES: usize = 2_000;
@@ -61,8 +59,8 @@ pub struct UnreadableExample {
     pub text: String,
 }
 
-/// How many keys the lists of all workers have beyond [`MIN_LIST_KEYS`]. A list is exact as long as
-/// it grows.
+/// How many keys the lists of all workers have beyond [`MIN_LIST_KEYS`], and how many URLs with
+/// parameters they remember. A list is exact as long as it grows.
 #[derive(Default)]
 pub struct KeyBudget(AtomicUsize);
 
@@ -72,10 +70,14 @@ impl KeyBudget {
         let before = list.len();
         let is_small = before < MIN_LIST_KEYS;
         let key = &key[..key.len().min(MAX_KEY_BYTES)];
-        list.add(key, is_small || self.0.load(Ordering::Relaxed) < MAX_KEYS);
+        list.add(key, is_small || self.has_space());
         if !is_small && list.len() > before {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn has_space(&self) -> bool {
+        self.0.load(Ordering::Relaxed) < MAX_KEYS
     }
 }
 
@@ -267,7 +269,7 @@ pub struct RequestTally {
     pub parameters: TopKSketch,
     /// The requested paths with the names of all parameters of the query.
     pub combinations: TopKSketch,
-    /// The hashes of the requested URLs, by the hash of their combination.
+    /// The hashes of the requested URLs with their hosts, by the hash of the key of their combination.
     pub combined_urls: AHashMap<u64, AHashSet<u64>>,
     /// What its requests took.
     pub usage: KeyUsage,
@@ -316,13 +318,13 @@ pub struct AuditTally {
     pub visitors: u64,
     /// Visits by the id of the service that sent them.
     pub visits: BTreeMap<&'static str, u64>,
-    /// The judged hosts, without `www.`, as many as are noted.
+    /// The judged hosts, as many as are noted.
     pub hosts: BTreeSet<String>,
     /// Whether any request has a referrer: a log without them has no visits.
     pub has_referers: bool,
     /// The times of all requests for a judged host.
     pub span: TimeRange,
-    /// The times of the requests outside of the period.
+    /// The times of the requests for a judged host outside of the period.
     pub outside_span: TimeRange,
     /// By days since 1970.
     pub days: BTreeMap<i64, ByIdentity<ProvisionalCounts>>,
@@ -374,7 +376,8 @@ impl RequestTally {
     }
 
     /// Counts the day, the duration and the device of a request, its path, its section, and the names
-    /// of its parameters.
+    /// of its parameters. The path keeps its query if the response is a redirect or an error: a page
+    /// that is addressed by a query cannot be found without it.
     pub fn add_url(&mut self, status: u16, record: &LogRecord<'_>, budget: &KeyBudget) {
         let usage = KeyUsage {
             bytes: record.bytes,
@@ -391,20 +394,27 @@ impl RequestTally {
         let target = &*record.target;
         let path = printable_path(target);
         let section = first_path_segment(&path);
-        if let Some(query) = memchr::memchr(b'?', target) {
-            let query = &target[query + 1..];
+        let mut url = path.clone();
+        if let Some(place) = memchr::memchr(b'?', target) {
+            if status >= 300 && status != 304 {
+                url.to_mut().extend_from_slice(&target[place..]);
+                url.to_mut().truncate(MAX_KEY_BYTES);
+            }
+            let query = &target[place + 1..];
             self.with_parameters += u64::from(!query.is_empty());
             let names: BTreeSet<&[u8]> = parameter_names(query).collect();
             for name in &names {
                 budget.add(&mut self.parameters, name);
             }
             if !names.is_empty() {
-                let combination = without_values(target);
+                let mut combination = without_values(target);
+                combination.truncate(MAX_KEY_BYTES);
                 budget.add(&mut self.combinations, &combination);
                 self.combinations.add_usage(&combination, usage);
-                if self.with_parameters < MAX_COMBINED_URLS {
-                    let urls = self.combined_urls.entry(hash(&combination));
-                    urls.or_default().insert(hash(target));
+                if budget.has_space() {
+                    let urls = self.combined_urls.entry(hash(combination)).or_default();
+                    let is_new = urls.insert(hash((&record.host, target)));
+                    budget.0.fetch_add(is_new.into(), Ordering::Relaxed);
                 }
             }
         }
@@ -413,7 +423,7 @@ impl RequestTally {
         for (list, key) in [
             (&mut of_status.days, record.time.format_day().as_bytes()),
             (&mut of_status.sections, section),
-            (&mut of_status.paths, &*path),
+            (&mut of_status.paths, &*url),
         ] {
             budget.add(list, key);
             list.add_usage(key, usage);
@@ -536,8 +546,8 @@ pub fn first_path_segment(path: &[u8]) -> &[u8] {
 }
 
 /// A hash that is the same for all workers.
-pub fn hash(text: &[u8]) -> u64 {
-    RandomState::with_seed(0).hash_one(text)
+pub fn hash(value: impl Hash) -> u64 {
+    RandomState::with_seed(0).hash_one(value)
 }
 
 /// The names of the first parameters of a query that have a name.
@@ -552,7 +562,7 @@ fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBudget, LogRecord, MAX_KEYS, MIN_LIST_KEYS, RequestTally, hash};
+    use super::{KeyBudget, LogRecord, MAX_KEY_BYTES, MAX_KEYS, MIN_LIST_KEYS, RequestTally, hash};
     use crate::sketch::TopKSketch;
 
     #[test]
@@ -589,7 +599,7 @@ mod tests {
             named("//", 1),
         ];
         assert_eq!(count(&tally.statuses[&200].sections), sections);
-        assert_eq!(tally.combined_urls[&hash(b"/shop/?color")].len(), 2);
+        assert_eq!(tally.combined_urls[&hash(&b"/shop/?color"[..])].len(), 2);
         let parameters = [named("color", 4), named("flag", 1), named("size", 1)];
         assert_eq!(count(&tally.parameters), parameters);
         let combinations = [
@@ -623,6 +633,26 @@ mod tests {
         assert_eq!(tally.parameters.len(), 8);
         let top = tally.parameters.top(9);
         assert!(top.iter().all(|one| one.key.len() <= 50), "{top:?}");
+    }
+
+    #[test]
+    fn urls_of_a_combination_are_bounded_and_differ_by_host() {
+        let mut tally = RequestTally::default();
+        let budget = KeyBudget((MAX_KEYS - 3).into());
+        let path = format!("/{}", "x".repeat(MAX_KEY_BYTES));
+        for (host, value) in [("a", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 3), ("a", 4)] {
+            let target = format!("{path}?id={value}");
+            let record = LogRecord {
+                host: Some(host.as_bytes().into()),
+                target: target.as_bytes().into(),
+                bytes: 10,
+                ..LogRecord::default()
+            };
+            tally.add_url(200, &record, &budget);
+        }
+        let top = tally.combinations.top(1);
+        assert_eq!(tally.combined_urls[&hash(&*top[0].key)].len(), 3);
+        assert_eq!(tally.combinations.usages[&*top[0].key].bytes, 60);
     }
 
     #[test]

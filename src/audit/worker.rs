@@ -7,7 +7,7 @@
 
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
-use super::sitemap_urls::{SitemapUrls, comparable_host};
+use super::sitemap_urls::{SitemapUrls, host_name};
 use super::tally::{AuditTally, JudgedRequest, KeyBudget, TimeRange};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{
@@ -167,13 +167,23 @@ impl<'a> AuditWorker<'a> {
             .flatten()
     }
 
-    /// Counts a request under what it is: for another host, without a host, outside the period, without a
-    /// user agent, by a visitor, or by a crawler. An unknown bot is also counted by the name that it gives
+    /// Counts a request under what it is: outside the period, for another host, without a host or user
+    /// agent, by a visitor, or by a crawler. An unknown bot is also counted by the name that it gives
     /// itself. Requests for challenge files of certificate authorities count as visitors'.
     fn count_request(&mut self, record: &LogRecord<'_>) {
         let wanted = self.options.site.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
-        let Some(found) = self.find_wanted_site(record) else {
+        let found = self.find_wanted_site(record);
+        let period = self.options.period.as_ref();
+        if period.is_some_and(|period| !period.contains(&record.time)) {
+            self.tally.lines.outside_period += 1;
+            if found.is_some() {
+                let time = TimeRange::from_instant(record.time);
+                self.tally.outside_span.add(time);
+            }
+            return;
+        }
+        let Some(found) = found else {
             let count = if host.is_some() {
                 &mut self.tally.lines.other_hosts
             } else {
@@ -182,13 +192,6 @@ impl<'a> AuditWorker<'a> {
             *count += 1;
             return;
         };
-        let period = self.options.period.as_ref();
-        if period.is_some_and(|period| !period.contains(&record.time)) {
-            self.tally.lines.outside_period += 1;
-            let time = TimeRange::from_instant(record.time);
-            self.tally.outside_span.add(time);
-            return;
-        }
         if let Some(host) = record.host.as_deref() {
             self.add_host(host);
         }
@@ -229,7 +232,7 @@ impl<'a> AuditWorker<'a> {
         if *self.last_host != *host {
             self.last_host.clear();
             self.last_host.extend_from_slice(host);
-            self.tally.add_host(comparable_host(host));
+            self.tally.add_host(host_name(host));
         }
     }
 

@@ -324,8 +324,8 @@ fn check_readable(log: &LogSummary, lost: u64, max: f64) -> Result {
 /// that of `--site`.
 fn check_judged(report: &Report, log: &LogSummary, arguments: &Arguments) -> Result {
     let counts = &log.counts;
-    let has_only_other_hosts =
-        counts.other_hosts > 0 && log.hosts.is_empty() && counts.outside_period == 0;
+    let has_only_other_hosts = counts.other_hosts + counts.outside_period > 0
+        && [report.from, log.outside_span[0]] == [None; 2];
     let must_judge =
         arguments.fail_on.is_some() || arguments.site.is_some() && has_only_other_hosts;
     let rows = report.crawlers.iter();
@@ -541,7 +541,7 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
         .collect();
     if let Some(ListUpdateReport { url, error, .. }) = failed.first() {
         print_message!(
-            "crawlgate: {} of {} lists of networks could not be fetched, the first is {url}: {}. Their crawlers are not verified",
+            "crawlgate: {} of {} lists of networks could not be read, the first is {url}: {}. Their crawlers are not verified",
             failed.len(),
             updates.len(),
             error.as_deref().unwrap_or_default()
@@ -549,8 +549,9 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
     }
     let networks = PublishedNetworks::new(means, lists, now());
     networks.ok_or_else(|| {
-        let problem = "none of the published lists could be fetched or read. --lists DIR reads files; a file has the URL of \
-                       its list as its name, like DIR/openai.com/gptbot.json";
+        let problem = "--lists: none of the published lists could be read. In a directory, the name of a file is the URL \
+                       of its list without https://, like DIR/openai.com/gptbot.json. \"crawlgate crawlers Googlebot\" \
+                       shows the URL for Googlebot under \"addresses\"";
         Failure::Runtime(problem.into())
     })
 }

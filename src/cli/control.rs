@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The flag `--config`.
 #[derive(clap::Args)]
 pub struct ConfigFlag {
-    /// The settings file, which names the control socket and the state directory
+    /// The settings file, which names the policies, the state directory and the control socket
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -106,17 +106,13 @@ pub struct ControlOutputFlags {
 
 impl ControlFlag {
     /// The path of the socket: that of `--control`, else that of the settings file, else the default.
+    /// Prints mistakes of the file.
     pub fn path(&self) -> Result<PathBuf> {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let settings = self.config.settings().map_err(|failure| match failure {
-            Failure::FindingsMessage(message) => Failure::FindingsMessage(format!(
-                "{message}. A crawlgate that runs can still be reached: replace --config by --control PATH, \
-                 the path of its control socket"
-            )),
-            failure => failure,
-        })?;
+        let file = self.config.config.as_deref();
+        let settings = file.map(server_flags::load_control).transpose()?;
         let default = default_paths::control_socket_to_serve();
         let path = match settings.filter(|settings| settings.control != default) {
             Some(settings) => settings.control,
@@ -155,7 +151,12 @@ impl ControlFlag {
     /// Sends a request, and returns the response. A refusal is a finding: the running crawlgate
     /// understood the request.
     pub fn send(&self, request: &ControlRequest) -> Result<ControlResponse> {
-        match send_request(&self.path()?, request) {
+        self.send_to(&self.path()?, request)
+    }
+
+    /// Like [`ControlFlag::send`], to the socket of [`ControlFlag::path`].
+    pub fn send_to(&self, socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
+        match send_request(socket, request) {
             Err(error @ ControlError::NotRunning { .. }) if self.control.is_none() => {
                 let hint = self.config.settings_hint();
                 fail!(Runtime, "{error}{hint}")

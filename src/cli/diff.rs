@@ -1,6 +1,7 @@
 //! The command `diff`: shows what changes for crawlers between two policies, directories of
 //! policies, or robots.txt files.
 
+use super::check::is_robots_txt;
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::report::PeriodFlags;
 use super::url_list::for_each_url;
@@ -75,8 +76,8 @@ enum DiffFormat {
     Markdown,
 }
 
-/// Compares the old and the new rules, and prints the changes. Fails (exit code 1) if something
-/// changes.
+/// Compares the old and the new rules, and prints the changes. An old robots.txt is taken as the
+/// origin's of the new policies, unless a flag names one. Fails (exit code 1) if something changes.
 pub fn run(arguments: &Arguments) -> Result {
     let options = arguments.reading.options(&arguments.period)?;
     if options.period.is_some() && arguments.log.is_empty() {
@@ -85,11 +86,15 @@ pub fn run(arguments: &Arguments) -> Result {
             "--since and --until choose requests of a log; name it with --log"
         );
     }
-    let origins = arguments.origin.read()?;
+    let mut origins = arguments.origin.read()?;
     let old = load_rule_set(&arguments.old, &origins)?;
+    let is_old_robots = is_robots_txt(&arguments.old);
+    if is_old_robots && !is_robots_txt(&arguments.new) {
+        origins.assume(old.snapshot.sites()[0].site.origin.clone());
+    }
     let new = load_rule_set(&arguments.new, &origins)?;
     let sites = new.snapshot.sites();
-    let removed = old.snapshot.sites().iter();
+    let removed = old.snapshot.sites().iter().filter(|_| !is_old_robots);
     let removed = removed.filter(|old| new.snapshot.site_index(&old.site.name).is_none());
     origins.print_assumptions(sites.iter().chain(removed).map(|entry| &*entry.site));
     let basis = match &arguments.urls {
@@ -125,7 +130,7 @@ pub fn run(arguments: &Arguments) -> Result {
 /// everything. Fails if a policy has errors.
 fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
     let name = printable_path(path);
-    let snapshot = if super::check::is_robots_txt(path) {
+    let snapshot = if is_robots_txt(path) {
         policies::check_no_link_out(path)?;
         let file = tester::read_rules(&path.to_string_lossy(), "compare")?;
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;

@@ -24,6 +24,7 @@ use askama::Template;
 use clap::builder::NonEmptyStringValueParser;
 use std::collections::BTreeSet;
 use std::io;
+use std::mem;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -99,6 +100,18 @@ struct ExportArguments {
     join: Vec<PathBuf>,
 }
 
+impl ExportArguments {
+    /// The file for the case of a crawler.
+    fn case_path(&self, crawler: &str) -> PathBuf {
+        let mut path = self.output.clone();
+        let is_directory = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if self.crawler.is_none() || is_directory {
+            path.push(format!("{crawler}.tar"));
+        }
+        path
+    }
+}
+
 #[derive(clap::Args)]
 struct VerifyArguments {
     /// The case
@@ -146,8 +159,9 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// Writes a case of one crawler, or of each crawler of the site, from the logs on this machine and the
-/// joined cases. A failed case does not stop the others; the last failure is returned. Timestamps are
-/// fetched now; a missing one gives only a message.
+/// joined cases. Wrong arguments and existing files are found before a checkpoint is signed. A failed
+/// case does not stop the others; the last failure is returned. Timestamps are fetched now; a missing
+/// one gives only a message.
 fn run_export(arguments: &ExportArguments) -> Result {
     let now = SystemTime::now();
     let mut span = CaseScope {
@@ -166,18 +180,12 @@ fn run_export(arguments: &ExportArguments) -> Result {
     let mut logs = Vec::new();
     let mut crawlers = BTreeSet::new();
     for directory in &directories {
-        let mut log = open_existing(directory)?;
+        let log = open_existing(directory)?;
         let mut chains = log_status(&log)?.chains;
         // Without a crawler, a chain is about the site or the log.
         chains.retain(|chain| chain.site == span.site && !chain.crawler.is_empty());
         crawlers.extend(chains.into_iter().map(|chain| chain.crawler));
         print_first_days(directory, &span.site, arguments.from)?;
-        ensure_checkpoints(&mut log, &span, now)?;
-        if let Err(error) = fetch_timestamps(&mut log, now) {
-            print_message!(
-                "note: a checkpoint has no timestamp: {error}; the case is written without it"
-            );
-        }
         logs.push(log);
     }
     if crawlers.is_empty() && arguments.join.is_empty() {
@@ -185,12 +193,6 @@ fn run_export(arguments: &ExportArguments) -> Result {
             Usage,
             "the evidence log has no crawler on a site {}: crawlgate evidence status lists what it has",
             span.site
-        );
-    }
-    for log in &logs {
-        print_message!(
-            "the public key of the log is {}",
-            log.key.verify_key().to_line()
         );
     }
     let mut joined = Vec::new();
@@ -205,18 +207,31 @@ fn run_export(arguments: &ExportArguments) -> Result {
         if known.is_none() && joined.is_empty() && !crawlers.contains(name) {
             return Err(unknown_crawler(name, registry));
         }
-        span.crawler = known.unwrap_or(name).clone();
-        let mut output = arguments.output.clone();
-        if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            output.push(format!("{}.tar", span.crawler));
+        let crawler = known.unwrap_or(name);
+        let output = arguments.case_path(crawler);
+        if output.symlink_metadata().is_ok() {
+            return Err(file_failure("write", &output)(
+                io::ErrorKind::AlreadyExists.into(),
+            ));
         }
-        return write_case(&mut logs, joined, &span, now, &output);
+        crawlers = BTreeSet::from([crawler.clone()]);
+    }
+    // From here on the logs change.
+    for log in &mut logs {
+        ensure_checkpoints(log, &span, now)?;
+        if let Err(error) = fetch_timestamps(log, now) {
+            print_message!(
+                "note: a checkpoint has no timestamp: {error}; the case is written without it"
+            );
+        }
+        let key = log.key.verify_key().to_line();
+        print_message!("the public key of the log is {key}");
     }
     let mut outcome = Ok(());
     for crawler in crawlers {
-        let output = arguments.output.join(format!("{crawler}.tar"));
+        let output = arguments.case_path(&crawler);
         span.crawler = crawler;
-        if let Err(failure) = write_case(&mut logs, Vec::new(), &span, now, &output) {
+        if let Err(failure) = write_case(&mut logs, mem::take(&mut joined), &span, now, &output) {
             outcome = Err(Failure::Printed(failure.print()));
         }
     }
@@ -258,14 +273,14 @@ fn write_case(
 }
 
 /// Prints the hosts of the site that were observed for less than a day when the time of the case
-/// began: at first no request there is a violation, unless the policy declares `previous`.
+/// began: at first no request there is a violation if the policy does not declare `previous`.
 fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, observed) in StateStore::read(directory, super::now())?.observations {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
             print_message!(
                 "note: crawlgate has served {} without interruption only since {since}. The log may lack earlier requests. On the \
-                 first day no request counts as a violation, unless robots.previous in the policy declares the earlier robots.txt",
+                 first day, violations count only if robots.previous in the policy declares the earlier robots.txt",
                 observed.host
             );
         }

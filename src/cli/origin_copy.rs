@@ -10,7 +10,7 @@ use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::printable::printable_path;
-use crate::robots::RobotsFile;
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, InitialOriginRobots, ServedRobotsKind};
 use crate::state::StateStore;
@@ -105,11 +105,19 @@ impl OriginFlags {
     }
 }
 
+/// Cuts a robots.txt that is larger than crawlers read, with a warning. It is a little shorter then, so
+/// that the rules can be compiled: crawlgate adds lines of its own.
+pub fn truncate_file(name: &str, bytes: &mut Vec<u8>) {
+    if let Some(cut) = truncate_body(bytes, MAX_ROBOTS_BYTES - 1_024) {
+        print_message!("warning: {name}: {cut}");
+    }
+}
+
 /// Reads a file as the robots.txt of an origin.
 fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
     let name = printable_path(path);
     let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("read", path))?;
-    if let Some(cut) = truncate_body(&mut bytes) {
+    if let Some(cut) = truncate_body(&mut bytes, MAX_ROBOTS_BYTES) {
         print_message!("note: {name}: {cut}");
     }
     if let Some(defect) = find_defect(&RobotsFile::parse(bytes.as_slice()), false) {
@@ -176,10 +184,19 @@ impl OriginCopies {
             .filter(|_| self.file.is_none())
     }
 
-    /// Prints the assumption about each site that has no copy, or whose current file is held back.
+    /// Without a flag, takes this file as the robots.txt of every origin.
+    pub fn assume(&mut self, file: Option<Arc<OriginRobotsTxt>>) {
+        if !self.is_given {
+            self.file = file;
+        }
+    }
+
+    /// Prints the assumption about each site that has no copy, or whose current file is held back;
+    /// after [`OriginCopies::assume`] about each site.
     pub fn print_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
         for site in sites {
-            if site.origin.is_some() && self.held_back_reason(site).is_none() {
+            let is_assumed = self.file.is_some() && !self.is_given;
+            if site.origin.is_some() && !is_assumed && self.held_back_reason(site).is_none() {
                 continue;
             }
             if let Some(assumption) = self.assumption(site) {

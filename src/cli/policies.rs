@@ -52,6 +52,12 @@ fn load_permitted(
             .is_dir()
         {
             files.extend(policy_directory::list_policies(path).map_err(file_failure("read", path))?)
+        } else if super::check::is_robots_txt(path) {
+            let name = printable_path(path);
+            fail!(
+                Runtime,
+                "{name} is a robots.txt, not a policy (*.yaml); \"crawlgate audit\" takes it with --robots"
+            );
         } else {
             files.push(path.clone())
         }

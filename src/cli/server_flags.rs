@@ -230,7 +230,7 @@ pub fn check_own_listeners(settings: &Settings) -> Option<Diagnostic> {
         listeners.any(|listener| server.address.is_at(listener.address))
     })?;
     let message = format!(
-        "crawlgate listens on {} itself, so it would send each request to itself. Give the address of the web \
+        "\"crawlgate run\" listens on {} itself, so it would send each request to itself. Give the address of the web \
          server behind crawlgate as the origin",
         server.address.url()
     );
@@ -257,6 +257,21 @@ pub fn load_settings_alone(path: &Path) -> Result<Settings> {
         super::print_findings(&file.source, &file.diagnostics.items);
         unusable_file(path)
     })
+}
+
+/// The settings of a file, for a command that needs only the control socket: other mistakes are
+/// printed, and do not stop it.
+pub fn load_control(path: &Path) -> Result<Settings> {
+    let (file, settings) = decode_settings_file(path)?;
+    Ok(settings.unwrap_or_else(|| {
+        super::print_findings(&file.source, &file.diagnostics.items);
+        print_message!(
+            "warning: {} has mistakes, so only its control socket is used",
+            path.display()
+        );
+        let directory = path.parent().unwrap_or(Path::new(""));
+        settings::decode_control(&file.source, directory, default_settings())
+    }))
 }
 
 fn unusable_file(path: &Path) -> Failure {

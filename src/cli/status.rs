@@ -32,14 +32,15 @@ pub struct Arguments {
 
 /// Prints the status of the running crawlgate. Fails if it has problems, but not with `--alive`.
 pub fn run(arguments: &Arguments) -> Result {
-    let ControlResponse::Status(status) = arguments.output.control.send(&ControlRequest::Status)?
-    else {
+    let flags = &arguments.output.control;
+    let socket = flags.path()?;
+    let ControlResponse::Status(status) = flags.send_to(&socket, &ControlRequest::Status)? else {
         return control::unexpected_response();
     };
     let status = &*status;
     let text = StatusText {
         status,
-        socket: arguments.output.control.path()?,
+        socket,
         alive: arguments.alive,
         problems_only: arguments.problems,
     };

@@ -1,7 +1,7 @@
 //! The command `upgrade`: replaces the running crawlgate by a new process (a new version, or new
 //! settings) without a failed request.
 
-use super::{Failure, Result, control, print_result};
+use super::{Result, control, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 
@@ -31,9 +31,6 @@ pub fn run(arguments: &Arguments) -> Result {
         unsupervised: arguments.unsupervised,
     };
     let control = &arguments.output.control;
-    if let Err(Failure::FindingsMessage(message)) = control.path() {
-        fail!(FindingsMessage, "{message}. Nothing was upgraded")
-    }
     let ControlResponse::Upgraded(report) = control.send(&ControlRequest::Upgrade(request))? else {
         return control::unexpected_response();
     };

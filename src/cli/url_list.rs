@@ -9,8 +9,9 @@ use crate::yaml::strip_http_scheme;
 use std::path::Path;
 
 /// Calls `on_url` with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
-/// list, empty lines and text after `#` are ignored. Fails after the last line if a line is neither a
-/// path nor a URL.
+/// list, empty lines and text after `#` are ignored. Of a line of CSV that begins with a quote, the
+/// first column counts, and its header `Address` or `URL` is ignored. Fails after the last line if a
+/// line is neither a path nor a URL.
 pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
     let written = path.to_string_lossy();
     let input = match &*written {
@@ -26,10 +27,15 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         number += 1;
         let line = String::from_utf8_lossy(line);
         let line = line.trim_start_matches('\u{feff}');
+        let quoted = line
+            .strip_prefix('"')
+            .and_then(|text| text.split('"').next());
+        let line = quoted.unwrap_or(line);
         let line = line.split('#').next().unwrap_or_default().trim();
-        if line.starts_with('/') || line.contains("://") && !line.starts_with('"') {
+        let is_header = number == 1 && ["address", "url"].contains(&&*line.to_ascii_lowercase());
+        if line.starts_with('/') || line.contains("://") {
             on_url(line);
-        } else if !line.is_empty() && wrong.is_none() {
+        } else if !line.is_empty() && !is_header && wrong.is_none() {
             wrong = Some((number, line.to_owned()));
         }
     })?;

@@ -236,15 +236,7 @@ impl ListenerService {
                 version,
                 speaks_http2,
                 ..
-            })) => {
-                let protocol = if speaks_http2 { "h2" } else { "http/1.1" };
-                edge.metrics
-                    .edge
-                    .handshakes
-                    .with_label_values(&[version, protocol])
-                    .inc();
-                Some((Box::new(stream), Some(version), speaks_http2))
-            }
+            })) => Some((Box::new(stream), Some(version), speaks_http2)),
             Ok(Err(error)) => {
                 edge.close_log
                     .record(CloseReason::Handshake, Some(client), &error);

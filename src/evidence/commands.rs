@@ -97,8 +97,8 @@ pub struct LogStatus {
     pub complete_until: String,
     /// The size of the database.
     pub bytes: u64,
-    /// The number and time of the last checkpoint.
-    pub last_checkpoint: Option<(u64, String)>,
+    /// The number and time of the last checkpoint, and the authority of its timestamp.
+    pub last_checkpoint: Option<(u64, String, Option<String>)>,
     /// All chains, by site and crawler.
     pub chains: Vec<ChainStatus>,
 }
@@ -135,7 +135,7 @@ pub fn log_status(log: &OpenEvidenceLog) -> Result<LogStatus, DatabaseError> {
         last_checkpoint: log
             .database
             .last_checkpoint()?
-            .map(|(number, time, _)| (number, time)),
+            .map(|(number, time, _, authority)| (number, time, authority)),
         chains: chains.collect(),
     })
 }

@@ -231,6 +231,12 @@ impl RequestFinding {
         !self.is_disallowed() && answers.contains(&"license".into())
     }
 
+    /// Whether the crawler got a page with a published reservation, and had no licence token.
+    pub fn is_reserved(&self) -> bool {
+        self.field_text(RecordField::Reserved).is_some()
+            && self.field_text(RecordField::LicenseToken).is_none()
+    }
+
     /// What a request without a licence, or one that simply passed, is recorded for. `None` for every
     /// other request.
     pub fn passing_words(&self) -> Option<&'static str> {
@@ -240,7 +246,7 @@ impl RequestFinding {
             Some("without a licence")
         } else if passed && self.field_text(RecordField::LicenseToken).is_some() {
             Some("with a licence token")
-        } else if passed && self.field_text(RecordField::Reserved).is_some() {
+        } else if passed && self.is_reserved() {
             Some("although a reservation of text and data mining was published")
         } else {
             None
@@ -249,9 +255,14 @@ impl RequestFinding {
 
     /// The kind of the request, for people.
     pub fn kind_words(&self) -> Cow<'_, str> {
-        match self.passing_words() {
+        let words = match self.passing_words() {
             Some(words) => format!("not disallowed by robots.txt; {words}").into(),
             None => self.field_text_or_empty(RecordField::Kind),
+        };
+        if self.is_reserved() && !words.contains("reservation") {
+            words + "; reserved"
+        } else {
+            words
         }
     }
 

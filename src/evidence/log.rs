@@ -78,12 +78,14 @@ impl EvidenceRecorder {
     }
 
     /// Adds an entry about a crawler, unless the rate limit or the queue is exceeded: then it is
-    /// counted as lost, and `make` is not called.
+    /// counted as lost, and `make` is not called. `is_passed` is for a request that simply passed: it
+    /// gets at most half of the log.
     pub fn record(
         &self,
         site: &str,
         crawler: &str,
         now: SystemTime,
+        is_passed: bool,
         make: impl FnOnce() -> NewEntry,
     ) {
         if !self.is_enabled() {
@@ -98,7 +100,7 @@ impl EvidenceRecorder {
         let chain = ChainName::of_crawler(site, crawler);
         if location.is_none() {
             shared.lost.inc();
-        } else if lock(&shared.queue).try_admit(&chain, second) {
+        } else if lock(&shared.queue).try_admit(&chain, second, is_passed) {
             let record = make();
             lock(&shared.queue).push(chain, record);
         }

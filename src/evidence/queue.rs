@@ -1,6 +1,7 @@
 //! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
 //! second. In the rest of that second, it admits only the first entry about each crawler on each
-//! site. It drops and counts all other entries. [`EvidenceWriterShared`] is what the writing thread
+//! site. It drops and counts all other entries. Requests that simply passed get half of that, and none
+//! of a log that is half full: they leave room for violations. [`EvidenceWriterShared`] is what the writing thread
 //! shares with other threads: the queue, counters and problems.
 
 use super::database::LogDamage;
@@ -28,6 +29,8 @@ pub struct EntryQueue {
     /// The chains with an entry in this second.
     chains: HashSet<ChainName>,
     left_out: HashMap<ChainName, u64>,
+    /// Whether the log has half of the size that the settings permit.
+    pub is_log_half_full: bool,
 }
 
 /// The content of the queue, for one transaction.
@@ -41,14 +44,16 @@ pub struct EntryBatch {
 
 impl EntryQueue {
     /// Admits an entry of a chain in this second, or counts it as dropped. The first 200 of a second
-    /// are admitted, and beyond them the first of each chain, unless 20,000 wait.
-    pub fn try_admit(&mut self, chain: &ChainName, second: u64) -> bool {
+    /// are admitted, and beyond them the first of each chain, unless 20,000 wait. A request that
+    /// simply passed (`is_passed`) must be among the first 100, and the log less than half full.
+    pub fn try_admit(&mut self, chain: &ChainName, second: u64, is_passed: bool) -> bool {
         if self.second != second {
             self.second = second;
             self.admitted = 0;
             self.chains.clear();
         }
-        let is_full = self.waiting.len() >= MAX_WAITING;
+        let is_half_full = self.is_log_half_full || self.admitted >= MAX_PER_SECOND / 2;
+        let is_full = self.waiting.len() >= MAX_WAITING || is_passed && is_half_full;
         if !is_full && (self.admitted < MAX_PER_SECOND || !self.chains.contains(chain)) {
             self.admitted += 1;
             self.chains.insert(chain.clone());
@@ -143,12 +148,14 @@ mod tests {
         let mut queue = EntryQueue::default();
         let [loud, quiet] = ["loud", "quiet"].map(|name| ChainName::of_crawler("shop", name));
         for _ in 0..MAX_PER_SECOND + 50 {
-            if queue.try_admit(&loud, 1) {
+            if queue.try_admit(&loud, 1, false) {
                 queue.push(loud.clone(), NewEntry::default());
             }
         }
         assert!(
-            queue.try_admit(&quiet, 1) && !queue.try_admit(&quiet, 1) && queue.try_admit(&loud, 2)
+            queue.try_admit(&quiet, 1, false)
+                && !queue.try_admit(&quiet, 1, false)
+                && queue.try_admit(&loud, 2, false)
         );
         let batch = queue.drain();
         assert_eq!(batch.entries.len() as u64, MAX_PER_SECOND);
@@ -157,11 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn passed_requests_leave_half_of_the_log_to_others() {
+        let mut queue = EntryQueue::default();
+        let [passing, breaking] =
+            ["passing", "breaking"].map(|name| ChainName::of_crawler("shop", name));
+        let mut admitted = 0;
+        for _ in 0..MAX_PER_SECOND {
+            admitted += u64::from(queue.try_admit(&passing, 1, true));
+        }
+        assert_eq!(admitted, MAX_PER_SECOND / 2);
+        assert!((0..MAX_PER_SECOND / 2).all(|_| queue.try_admit(&breaking, 1, false)));
+        queue.is_log_half_full = true;
+        assert!(!queue.try_admit(&passing, 2, true) && queue.try_admit(&breaking, 2, false));
+        let left_out = queue.drain().left_out;
+        assert_eq!(left_out, [(passing, MAX_PER_SECOND / 2 + 1)].into());
+    }
+
+    #[test]
     fn waiting_entries_are_bounded() {
         let mut queue = EntryQueue::default();
         let chain = ChainName::of_crawler("shop", "gptbot");
         for second in 0..MAX_WAITING as u64 + 5 {
-            if queue.try_admit(&chain, second) {
+            if queue.try_admit(&chain, second, false) {
                 queue.push(chain.clone(), NewEntry::default());
             }
         }

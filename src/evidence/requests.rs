@@ -85,6 +85,10 @@ impl CaseRobotsEvidence {
         for log in logs {
             let [of_crawler, of_site, _] = &log.chains;
             for entry in of_site {
+                // Nobody got a file that was answered with 503.
+                if entry.number_or_zero("answer") != 200 {
+                    continue;
+                }
                 let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
                 };
@@ -343,7 +347,8 @@ fn earlier_version_remark(
             )
     })?;
     Some(format!(
-        "robots/{hash}.txt, published from {since} on, allows it; by the log the crawler could no longer use a copy of that file"
+        "robots/{hash}.txt, published from {since} on, allows it. This is no excuse: by the log, every copy of that file was \
+         too old for the crawler to use"
     ))
 }
 

@@ -4,7 +4,7 @@
 //! the identity of the client was proven or refuted, the entry names the proof.
 
 use super::{EvidenceRecorder, Hash, NewEntry, format_time};
-use crate::crawlers::{Claim, RobotsObedience};
+use crate::crawlers::Claim;
 use crate::finding::Finding;
 use crate::identity::IdentityVerifier;
 use crate::record::{
@@ -114,17 +114,18 @@ impl EvidenceSink {
         let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host()).cloned().collect();
         let in_force = &judged.entry().site.robots_txt.body;
         let cached: Vec<Hash> = documents.iter().map(|file| Hash::digest(&[file])).collect();
-        let (tokens, binds) = robots_tokens(record, judged);
         let decision = &judged.decision;
-        let license = decision.license(&judged.entry().site);
+        let site = &judged.entry().site;
+        let license = decision.license(site);
         let license = license.filter(|_| decision.lacks_license());
         let data = json!({
             "arrived": format_time(request.arrival.arrived),
             "license": license.map(|license| &license.url),
             "sha256": Hash::digest(&[in_force]),
             "cached_sha256": cached,
-            "tokens": tokens,
-            "binds": binds,
+            "tokens": robots_tokens(record, judged),
+            // With the policy's corrections of the registry.
+            "binds": site.crawler_rules(decision.claim).binds,
             "address": self.network_name(),
         });
         documents.push(in_force.clone());
@@ -257,11 +258,11 @@ impl Sink for EvidenceSink {
         let simply_passed = decision.recorded
             && matches!(decision.kind, Kind::Allowed | Kind::NotBound)
             && decision.action == Action::Pass;
+        let is_event = decision.robots_txt || decision.is_logged_event();
         let is_evidence = if decision.robots_txt {
             record.response.is_copy && decision.claim != Claim::Visitor
         } else {
-            decision.is_logged_event()
-                || simply_passed && (has_unchecked_token || record.has_reserved_page())
+            is_event || simply_passed && (has_unchecked_token || record.has_reserved_page())
         };
         if !is_evidence {
             return;
@@ -269,7 +270,7 @@ impl Sink for EvidenceSink {
         let site = judged.entry().site.name.as_str();
         let crawler = record.crawler().unwrap_or(NO_CRAWLER);
         let arrived = record.request.arrival.arrived;
-        self.evidence.record(site, crawler, arrived, || {
+        self.evidence.record(site, crawler, arrived, !is_event, || {
             if decision.robots_txt {
                 self.served_entry(record, judged)
             } else {
@@ -279,22 +280,18 @@ impl Sink for EvidenceSink {
     }
 }
 
-/// The names that robots.txt may use for the crawler, and whether `*` binds it. No names for unknown
-/// bots, tools and people.
-fn robots_tokens(record: &RequestRecord, judged: &SiteJudgement) -> (Vec<String>, RobotsObedience) {
+/// The names that robots.txt may use for the crawler. None for unknown bots, tools and people.
+fn robots_tokens(record: &RequestRecord, judged: &SiteJudgement) -> Vec<String> {
     match judged.decision.claim {
         Claim::Known(index) => {
             let crawler = record.registry.get(index);
             let names = crawler.tokens.iter().chain([&crawler.id, &crawler.name]);
-            (names.cloned().collect(), crawler.binds)
+            names.cloned().collect()
         }
         Claim::PolicyToken(index) => {
             let token = judged.entry().site.tokens.tokens().get(usize::from(index));
-            (
-                token.into_iter().cloned().collect(),
-                RobotsObedience::Unknown,
-            )
+            token.into_iter().cloned().collect()
         }
-        Claim::UnknownBot | Claim::Tool | Claim::Visitor => (Vec::new(), RobotsObedience::Unknown),
+        Claim::UnknownBot | Claim::Tool | Claim::Visitor => Vec::new(),
     }
 }

@@ -76,8 +76,9 @@ pub fn requests_with(findings: &LogFindings, basis: IdentityAssurance) -> Vec<&R
 
 /// `2026-11-28 10:00:00 UTC`; a text of another form is returned as it is.
 pub fn format_time(time: &str) -> String {
-    match (time.split_once('T'), time.get(11..19)) {
-        (Some((day, _)), Some(clock)) => format!("{day} {clock} UTC"),
+    let day = time.get(..11).and_then(|day| day.strip_suffix('T'));
+    match (day, time.get(11..19)) {
+        (Some(day), Some(clock)) if time.ends_with('Z') => format!("{day} {clock} UTC"),
         _ => time.to_owned(),
     }
 }
@@ -244,6 +245,13 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
         let sent = plural_thousands(sent, "request");
         sentence += &format!(". {sent} got the page (status 200)");
     }
+    let reserved = requests.iter().filter(|one| one.is_reserved()).count();
+    if reserved > 0 {
+        sentence += &format!(
+            ". In all, {} of {all} passed to a page with a published reservation of text and data mining",
+            thousands(reserved)
+        );
+    }
     sentence + "."
 }
 
@@ -330,14 +338,18 @@ fn site_sentences(case: &CaseFindings) -> String {
     let mut covered = 0;
     let mut not_judged = 0;
     let mut declared = 0;
+    let mut declared_disallows = 0;
     for log in &case.logs {
         latest = latest
             .into_iter()
             .chain(&log.timestamp)
             .max_by_key(|stamp| &stamp.time);
-        declared += log.count_requests_with(RecordField::History, "declared");
         for request in &log.requests {
             all += 1;
+            if request.field_text_or_empty(RecordField::History) == "declared" {
+                declared += 1;
+                declared_disallows += usize::from(request.rejudged == "disallowed");
+            }
             covered += usize::from(
                 log.timestamp
                     .as_ref()
@@ -371,8 +383,9 @@ fn site_sentences(case: &CaseFindings) -> String {
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. What that older file said \
-             is the site's word."
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. Every file that \
+             it could use, also this older one, disallows {} of them. What the older file said is the site's word.",
+            thousands(declared_disallows)
         );
     }
     sentences
@@ -537,6 +550,41 @@ mod tests {
     }
 
     #[test]
+    fn reserved_pages_are_counted_beside_other_findings() {
+        let mut log = log_findings(&["violation", "violation", "violation"]);
+        for request in &mut log.requests[..2] {
+            let reserved = FieldValue::Flag(true);
+            request.request.push(RecordField::Reserved, reserved);
+        }
+        let token = FieldValue::Flag(true);
+        log.requests[1]
+            .request
+            .push(RecordField::LicenseToken, token);
+        let words: Vec<_> = log.requests.iter().map(|one| one.kind_words()).collect();
+        assert_eq!(words, ["violation; reserved", "violation", "violation"]);
+        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
+        let part = "In all, 1 of 3 requests passed to a page with a published reservation";
+        assert!(happened.contains(part), "{happened}");
+    }
+
+    #[test]
+    fn declared_file_is_no_excuse_where_it_disallows() {
+        let mut log = log_findings(&["violation", "unproven"]);
+        log.requests[0].rejudged = "disallowed";
+        for request in &mut log.requests {
+            let declared = FieldValue::from_string("declared".to_owned());
+            request.request.push(RecordField::History, declared);
+        }
+        let [.., of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in [
+            "2 requests came",
+            "also this older one, disallows 1 of them",
+        ] {
+            assert!(of_site.contains(part), "{part}: {of_site}");
+        }
+    }
+
+    #[test]
     fn summary_says_why_and_whether_requests_were_answered() {
         let mut log = log_findings(&["violation", "impostor", "license"]);
         let observed = |kind, would| {
@@ -573,6 +621,15 @@ mod tests {
             "1 disallowed request may be no violation: the path can be read in two ways",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
+        }
+    }
+
+    #[test]
+    fn only_times_of_the_log_are_shown_as_utc() {
+        let shown = format_time("2026-11-28T10:00:00.000Z");
+        assert_eq!(shown, "2026-11-28 10:00:00 UTC");
+        for other in ["2026-11-28T10:00:00+09:00", "2026-11-28 10:00:00Z", "TZ"] {
+            assert_eq!(format_time(other), other);
         }
     }
 

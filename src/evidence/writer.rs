@@ -218,6 +218,7 @@ impl LogWriter {
             return Ok(());
         }
         let bytes = self.database.size()?;
+        lock(&self.shared.queue).is_log_half_full = bytes >= self.settings.size / 2;
         if bytes >= self.settings.size && !is_idle {
             self.prune(clock, HOUR)?;
             return Err(WriteError::Full(bytes >> 20));

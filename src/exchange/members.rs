@@ -4,7 +4,7 @@
 //! stop).
 
 use super::{
-    FACT_RETENTION, LogPosition, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,
+    FACT_RETENTION, LogPosition, MAX_NAME, MEMBER_GONE_AFTER, Member, MemberState, MergedFacts,
     StoreClockOffset, StoreIdentity, codec, whole_seconds,
 };
 use crate::facts::AnyFact;
@@ -32,8 +32,11 @@ impl ExchangeMembers {
     /// Records the state of a peer, unless a newer state or a newer run of it is known. Returns
     /// whether that changes its publications: it is another run, or the peer left, came back or
     /// settled in another store. `position` is its log entry; zero if the state comes from the
-    /// sets.
+    /// sets. Ignores a member that is longer than `MAX_NAME`: no instance is, and it would be kept.
     pub fn update(&mut self, member: Member, position: LogPosition) -> bool {
+        if format!("{member:?}").len() > MAX_NAME {
+            return false;
+        }
         let known = self.0.get_mut(&member.id);
         match known {
             Some(known) if known.member.run == member.run => {

@@ -48,6 +48,9 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 pub const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long facts are kept in the store. No robots.txt is cached for longer.
 pub const FACT_RETENTION: Duration = Duration::from_secs(32 * 86_400);
+/// The longest key of a fact, and the longest member as text, in bytes. No instance writes longer
+/// ones: hosts have at most 253 bytes, names of sites and crawlers fewer.
+const MAX_NAME: usize = 4 * 1024;
 /// The version of the format of entries and facts.
 pub const FACT_SCHEMA: u32 = 2;
 

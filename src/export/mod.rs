@@ -53,8 +53,8 @@ pub fn export_config(rules: &ExportedPolicy, server: ExportTarget, directory: &s
     match server {
         ExportTarget::Nginx => {
             let (http, server) = nginx::http_and_server_config(rules, directory);
-            files.insert("crawlgate-http.conf".into(), http.into());
-            files.insert("crawlgate-server.conf".into(), server.into());
+            files.insert("crawlgate-export-http.conf".into(), http.into());
+            files.insert("crawlgate-export-server.conf".into(), server.into());
         }
         ExportTarget::Haproxy => {
             let (frontend, read) =

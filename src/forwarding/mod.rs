@@ -27,3 +27,4 @@ pub use request::{
     write_request,
 };
 pub use response::write_response;
+pub use signals::TDM_RESERVATION;

@@ -6,7 +6,8 @@ use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use http::{HeaderName, header};
 
-const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
+/// The header of TDMRep: `1` reserves the right to text and data mining.
+pub const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
 /// Adds the site's signals to a response of the origin. A field that the origin sends itself is not
 /// added: the origin knows the document, and of two Content-Usage lines the last would win (RFC

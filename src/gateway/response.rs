@@ -126,7 +126,7 @@ pub fn rewrite_head(
                 response.lines(header::CONTENT_TYPE).any(is_event_stream)
             });
     if let Some(ticket) = &mut ctx.ticket {
-        ticket.set_origin_elapsed(origin_elapsed);
+        ticket.record_origin_head(response, origin_elapsed);
     }
     share_place_with_connection(session, ctx);
     remove_hop_by_hop(response);

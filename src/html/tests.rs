@@ -247,6 +247,11 @@ fn page_meta_keeps_the_stricter_value() {
             "zoo",
             "nofollow, zoo, unavailable_after: Tuesday, June 25, 2030 15:00 IST",
         ),
+        (
+            "x-foo: 1, unavailable_after: someday",
+            "noarchive",
+            "noarchive, x-foo: 1, unavailable_after: someday",
+        ),
         ("", "noindex", "noindex"),
         ("noindex, indexifembedded", "noindex", "noindex"),
         ("noarchive", "nocache", "noarchive"),

@@ -5,7 +5,8 @@ use crate::time::Timestamp;
 use std::fmt;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// A directive about a page's entry in an index. The variants stand in the order of emission.
+/// A directive about a page's entry in an index. The variants stand in the order of
+/// emission, but dates are emitted last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Directive {
@@ -23,8 +24,7 @@ pub enum Directive {
     MaxVideoPreview(Option<u32>),
     /// Not to be shown after this moment.
     UnavailableAfter(Timestamp),
-    /// An unknown `key: value`, kept as it was. The key is empty for other text. It comes last: a
-    /// recipient would take what follows an unreadable date for a part of the date.
+    /// An unknown `key: value`, kept as it was. The key is empty for other text.
     Unknown(Box<str>, Box<str>),
 }
 
@@ -295,6 +295,9 @@ impl Directives {
         self.members.retain(|member| *member != Directive::All);
         self.members.push(directive);
         self.members.sort();
+        // A recipient would take what follows an unreadable date for a part of the date.
+        self.members
+            .sort_by_key(|member| member.name() == "unavailable_after");
     }
 
     /// Adds all of `other`.

@@ -158,6 +158,27 @@ fn iis_lines_are_read_by_their_header() {
 }
 
 #[test]
+fn durations_have_their_unit_or_are_not_known() {
+    let read = |header: &str, line: &str| {
+        let mut columns = ColumnHeader::default();
+        columns.update(header.as_bytes());
+        match LineReader::new(&LineFormat::Detect, columns).parse(line.as_bytes()) {
+            Ok(LogLine::Request(record)) => record.milliseconds,
+            _ => panic!("{line}"),
+        }
+    };
+    let only_taken = CLOUDFRONT_HEADER.replace("time-to-first-byte", "x-other");
+    let line = |taken: &str| CLOUDFRONT.replacen("\t0.001\t", &format!("\t{taken}\t"), 1);
+    assert_eq!(read(CLOUDFRONT_HEADER, &line("0.25")), Some(1));
+    assert_eq!(read(&only_taken, &line("0.25")), Some(250));
+    for unknown in ["-", "-1", "nan", "inf"] {
+        assert_eq!(read(&only_taken, &line(unknown)), None, "{unknown}");
+    }
+    let taken = IIS.rsplit(' ').next().and_then(|taken| taken.parse().ok());
+    assert_eq!(read(IIS_HEADER, IIS), taken);
+}
+
+#[test]
 fn header_travels_with_a_chunk() {
     let format = LineFormat::Detect;
     let mut header = ColumnHeader::default();

@@ -48,8 +48,8 @@ impl<'a> FieldValues<'a> {
             .map_or(Ok(None), fields::parse_status)
     }
 
-    /// How long the response took; `None` if the line does not say that. CloudFront's seconds stand
-    /// beside a column that IIS uses for milliseconds.
+    /// How long the response took; `None` if the line does not say that: AWS writes `-1` for an unknown
+    /// time. CloudFront's seconds stand beside a column that IIS uses for milliseconds.
     fn milliseconds(&self) -> Option<u32> {
         for (field, unit) in [
             (LogField::Seconds, 1e3),
@@ -59,7 +59,7 @@ impl<'a> FieldValues<'a> {
             if let Some(text) = self.get(field) {
                 let text = String::from_utf8_lossy(text);
                 let number: f64 = text.trim_end_matches('s').parse().ok()?;
-                return Some((number * unit) as u32);
+                return (number.is_finite() && number >= 0.0).then_some((number * unit) as u32);
             }
         }
         None

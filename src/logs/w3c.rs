@@ -30,7 +30,7 @@ const COLUMN_NAMES: [(LogField, &str); 15] = [
     (LogField::Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
     (LogField::Status, "sc-status"),
     (LogField::Bytes, "sc-bytes"),
-    (LogField::Seconds, "time-to-first-byte"),
+    (LogField::Seconds, "time-to-first-byte seconds-taken"),
     (LogField::Milliseconds, "time-taken"),
     (LogField::ContentType, "sc-content-type"),
     (LogField::Referer, "cs(referer)"),
@@ -87,7 +87,12 @@ impl Columns {
         if names.len() > MAX_HEADER {
             return None;
         }
-        let names = String::from_utf8_lossy(names).to_ascii_lowercase();
+        let mut names = String::from_utf8_lossy(names).to_ascii_lowercase();
+        let is_percent_encoded = names.contains("x-edge-");
+        if is_percent_encoded {
+            // CloudFront writes seconds there, IIS milliseconds.
+            names = names.replace("time-taken", "seconds-taken");
+        }
         let names: Vec<&str> = names.split_ascii_whitespace().collect();
         let mut columns = vec![LogField::Other; names.len()];
         for (column, known) in COLUMN_NAMES {
@@ -99,7 +104,7 @@ impl Columns {
         }
         (!columns.is_empty()).then(|| Columns {
             columns,
-            is_percent_encoded: names.iter().any(|name| name.starts_with("x-edge-")),
+            is_percent_encoded,
         })
     }
 

@@ -13,6 +13,7 @@ use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::printable::printable_path;
+use crate::record::CountedAction;
 use crate::requests::{RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{
@@ -23,6 +24,7 @@ use crate::sites::{SiteLoadOptions, SitesStatus};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, EventLog};
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep, UpkeepThreads};
+use crate::verdict::Kind;
 use crate::yaml::SourceFile;
 use http::{Extensions, HeaderName};
 use ipnet::IpNet;
@@ -35,6 +37,10 @@ use tower_layer::Layer;
 
 /// What messages call the application's own robots.txt.
 const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
+
+/// After so many requests of crawlers without one for robots.txt, these probably do not reach the
+/// gate. Crawlers cache robots.txt for a day, so it is not the first request after each start.
+const MIN_CRAWLER_REQUESTS: u64 = 1_000;
 
 /// The gate as a tower layer. Cloning is cheap, and clones share everything.
 ///
@@ -72,8 +78,8 @@ impl GateLayer {
     }
 
     /// What needs attention now: a policy file that is gone or has mistakes, a log or a state
-    /// directory that cannot be used, requests without the address of the peer, and the like. Empty if
-    /// all is well. This blocks for less than a millisecond.
+    /// directory that cannot be used, requests without the address of the peer, crawlers that never
+    /// request robots.txt, and the like. Empty if all is well. This blocks for less than a millisecond.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -87,12 +93,35 @@ impl GateLayer {
     /// # }
     /// ```
     pub fn problems(&self) -> Vec<Finding> {
-        let SitesStatus {
-            sites, warnings, ..
-        } = self.0.upkeep.status();
-        let rejected = sites.into_iter().filter(|site| !site.reload_ok);
+        let status = self.status();
+        let rejected = status.sites.into_iter().filter(|site| !site.reload_ok);
         let findings = rejected.flat_map(|site| site.findings);
-        warnings.into_iter().chain(findings).collect()
+        status.warnings.into_iter().chain(findings).collect()
+    }
+
+    /// The status of the sites, also with the problem that `/robots.txt` does not reach the gate.
+    fn status(&self) -> SitesStatus {
+        let upkeep = &self.0.upkeep;
+        let mut status = upkeep.status();
+        let mut from_crawlers = 0;
+        let mut is_requested = false;
+        upkeep.instance.metrics.counts.for_each(|_, _, _, cells| {
+            for (kind, action, requests) in cells.requests() {
+                is_requested |= action == CountedAction::RobotsTxt;
+                if kind != Kind::NotACrawler.into() {
+                    from_crawlers += requests;
+                }
+            }
+        });
+        if !is_requested && from_crawlers >= MIN_CRAWLER_REQUESTS {
+            status.warnings.push(Finding::new(
+                "no-robots-txt-request",
+                "crawlers sent 1,000 requests since the start, but nobody requested /robots.txt. If these requests do not \
+                 reach the layer, crawlers never see the rules. Add the layer to the outer router, with Router::layer and \
+                 not with Router::route_layer",
+            ));
+        }
+        status
     }
 
     /// All metrics of the gate in the text format of Prometheus, for a handler of the application;
@@ -113,7 +142,7 @@ impl GateLayer {
     #[cfg(feature = "metrics")]
     pub fn metrics(&self) -> String {
         let upkeep = &self.0.upkeep;
-        let status = upkeep.status();
+        let status = self.status();
         upkeep.set_gauges(&status);
         let metrics = &upkeep.instance.metrics;
         let removed = status.sites.iter().filter(|site| site.removed).count();
@@ -244,8 +273,8 @@ impl GateBuilder {
 
     /// A function that finds the address of the connection's other end in the extensions of a
     /// request. Without an address no crawler is verified, traps mark no client, and no client has a
-    /// crawl rate. After the first request without an address, [`GateLayer::problems`] and the log
-    /// say so.
+    /// crawl rate. The log says so once. [`GateLayer::problems`] says so while the last request had
+    /// no address.
     pub fn peer(mut self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         self.peer = Some(peer);
         self

@@ -194,6 +194,8 @@ impl InFlightRequest {
     /// if it is empty.
     pub fn own_response(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
         let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
+        // The server is the application.
+        head.headers.remove(header::SERVER);
         if let Some(ticket) = self.ticket.as_ref().filter(|_| head.status.as_u16() >= 400) {
             write_ids_into_map(&mut head.headers, ticket.record().request.id(), false);
         }

@@ -470,6 +470,7 @@ fn blocked_answer_has_the_id_that_is_logged() {
     let id = crawler.expect("a crawler").request_id().to_owned();
     assert_eq!((blocked.status().as_u16(), id.len()), (403, 32));
     assert_eq!(blocked.headers()["x-request-id"], id);
+    assert!(!blocked.headers().contains_key(header::SERVER));
     // A cache may store robots.txt.
     let robots = poll_ready_future(service.call(request("/robots.txt", GPTBOT)));
     let robots = robots.expect("a response");
@@ -576,6 +577,31 @@ fn crawler_without_an_address_is_blocked_for_good() {
     with_address.extensions_mut().insert(address);
     poll_ready_future(service.call(with_address)).expect("a response");
     assert!(gate.problems().is_empty());
+}
+
+#[test]
+fn robots_txt_that_nobody_requests_is_a_problem() {
+    let builder = GateBuilder::default().peer(|_| Some(IpAddr::from([192, 0, 2, 9])));
+    let gate = builder.policy("shop.yaml", TAGGED).open();
+    let gate = gate.expect("a gate");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    let mut send = |path: &str, agent: &'static str| {
+        drop(poll_ready_future(service.call(request(path, agent))));
+    };
+    for _ in 0..1_000 {
+        assert!(gate.problems().is_empty(), "{:?}", gate.problems());
+        send("/", "curl/8.5");
+        send("/", GPTBOT);
+    }
+    let problems = gate.problems();
+    assert_eq!(
+        crate::finding::finding_ids(&problems),
+        ["no-robots-txt-request"]
+    );
+    send("/robots.txt", BROWSER);
+    assert!(gate.problems().is_empty(), "{:?}", gate.problems());
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl ParsedRobotsVersion {
         let file = RobotsFile::parse(body.clone());
         let reading = DialectRules::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let document = RobotsDocument {
-            groups: groups_of_reading(&file, &reading, |_| true),
+            groups: groups_of_reading(&reading, |_| true),
             ..RobotsDocument::default()
         };
         let agents = document
@@ -114,12 +114,8 @@ fn google_matcher(
         .collect();
     let is_google =
         |agent: &AgentLine| agent.star || known.contains(&agent.token.to_ascii_lowercase());
-    let google = groups_of_reading(
-        file,
-        &DialectRules::new(file, Dialect::Google, &[]),
-        is_google,
-    );
-    if google == groups_of_reading(file, rfc, is_google) {
+    let google = groups_of_reading(&DialectRules::new(file, Dialect::Google, &[]), is_google);
+    if google == groups_of_reading(rfc, is_google) {
         return None;
     }
     Some(GroupMatcher::new(&RobotsDocument {
@@ -131,7 +127,6 @@ fn google_matcher(
 /// The groups of a reading, with only the wanted agents. Agents that the same groups name share a
 /// group, with the rules of these groups and their shortest Crawl-delay (RFC 9309 section 2.2.1).
 fn groups_of_reading(
-    file: &RobotsFile,
     reading: &DialectRules,
     is_wanted: impl Fn(&AgentLine) -> bool,
 ) -> Vec<RuleGroup> {
@@ -143,7 +138,7 @@ fn groups_of_reading(
         let place = *places.entry(union).or_insert_with(|| {
             let parts: Vec<&FileGroup> = reading.groups_at(union).collect();
             let lines = parts.iter().flat_map(|part| &part.rules);
-            let delays = parts.iter().filter_map(|part| part.crawl_delay(file));
+            let delays = parts.iter().filter_map(|part| part.crawl_delay);
             groups.push(RuleGroup {
                 rules: lines.map(|line| line.rule.clone()).collect(),
                 crawl_delay: delays.min(),

@@ -26,12 +26,12 @@ pub use proxy_path::ProxyPath;
 pub use request::{ArrivalTimes, RequestCopy};
 pub use row::{RecordLine, RecordRow};
 pub use top_paths::{DayPaths, PathRequest, TopPaths, TopPathsKey, printable_path};
-pub use value::{FieldValue, time_with_milliseconds, truncate_field};
+pub use value::{FieldValue, truncate_field};
 pub use visit::{is_part_of_page, is_visit};
 
 use crate::crawlers::{Claim, Registry};
 use crate::finding::Finding;
-use crate::policy::site::{Site, reserves_training};
+use crate::policy::site::Site;
 use crate::robots::TargetScratch;
 use crate::verdict::{Action, Identity, claim_label};
 use std::sync::Arc;
@@ -81,6 +81,8 @@ pub struct SentResponse {
     pub elapsed: Duration,
     /// How long the origin took to send the head of its response; `None` where it sent none.
     pub origin_elapsed: Option<Duration>,
+    /// Whether the origin's response permits text and data mining (`tdm-reservation: 0`).
+    pub permits_mining: bool,
     /// The address of the server of the origin that the request was last sent to.
     pub server: Option<Arc<str>>,
     /// Whether the client got a complete copy of robots.txt, or a 304 for its own copy.
@@ -124,27 +126,29 @@ impl RequestRecord {
     }
 
     /// Whether a crawler for AI training got a page for which the site publishes a reservation: in a
-    /// header, in `tdmrep.json`, or in the crawler's group of robots.txt. Licences and TDM policies
-    /// are no such pages.
+    /// header, in `tdmrep.json`, or in the crawler's group of robots.txt. A crawler that no group binds
+    /// can read that of `*`. Licences and TDM policies are no such pages.
     pub fn has_reserved_page(&self) -> bool {
         let Some(judged) = self.judged() else {
             return false;
         };
         let site = &judged.entry().site;
-        let decision = &judged.decision;
-        let group = decision
-            .rule
-            .and_then(|rule| site.document.groups.get(rule.group));
-        let mut lines = group.into_iter().flat_map(|group| &group.extensions);
-        let mut fields = site.signals.fields(decision.signals);
-        // The status is 0 where another server sends the page.
-        matches!(self.response.status, 0 | 200..=299)
-            && site.crawler_rules(decision.claim).trains
-            && (lines.any(|line| reserves_training(&line.key, &line.value))
-                || fields.any(|(name, value)| reserves_training(name, value)))
-            && !site
+        let rules = site.crawler_rules(judged.decision.claim);
+        let group = rules.binding.group().or(site.matcher.star_group());
+        let group = group.and_then(|group| site.document.groups.get(group));
+        let response = &self.response;
+        let mut scratch = TargetScratch::default();
+        // The status is 0 where another server sends the page, or, with an error, where nobody does.
+        rules.trains
+            && !response.permits_mining
+            && matches!(
+                (response.status, response.error),
+                (0, None) | (200..=299, _)
+            )
+            && matches!(self.request.method(), b"GET" | b"POST")
+            && site
                 .signals
-                .is_terms_page(TargetScratch::default().normalise(self.request.target()))
+                .reserves_training(scratch.normalise(self.request.target()), group)
     }
 
     /// The name of the action.
@@ -164,5 +168,80 @@ impl RequestRecord {
             record.judgement = Judgement::Judged(judged.with_unproven_kind());
         }
         record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heads::HeadFields;
+    use crate::policy::{SiteEntry, Snapshot};
+    use crate::time::Timestamp;
+    use crate::verdict::{
+        CachedVersions, CachedVersionsBasis, DecisionScratch, ProofKind, decide, load_site,
+    };
+    use crate::yaml::SourceFile;
+    use std::time::SystemTime;
+
+    /// A request of a crawler for AI training to a site that reserves all pages.
+    fn training_request(method: &[u8]) -> RequestRecord {
+        let registry = Registry::builtin();
+        let source = SourceFile {
+            name: "shop.yaml".into(),
+            text: "robots: { origin: replace }\ntdm: { reservation: yes }\n".into(),
+        };
+        let site = load_site("shop", &source, registry).0.expect("a policy");
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
+        let head = HeadFields {
+            method,
+            host: b"shop.example",
+            target: b"/story",
+            user_agent: Some(b"GPTBot/1.2"),
+            ..HeadFields::default()
+        };
+        let request = RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH);
+        let mut record = RequestRecord::unjudged(request);
+        let decision = decide(
+            &snapshot,
+            registry,
+            &record.request.to_facts(b"/story"),
+            &CachedVersions::default(),
+            &mut DecisionScratch::default(),
+        );
+        record.judgement = Judgement::Judged(SiteJudgement {
+            decision: decision.expect("a site"),
+            identity: Identity::Unverified,
+            proof: ProofKind::None,
+            signature: None,
+            doubt: None,
+            good_signature: None,
+            cached: 0,
+            basis: CachedVersionsBasis::Unknown,
+            older_until: None,
+            may_confirm_by_date: false,
+            withholds_robots_txt: false,
+            snapshot: Arc::new(snapshot),
+        });
+        record
+    }
+
+    #[test]
+    fn reserved_page_counts_only_if_it_was_sent() {
+        for (method, status, error, counts) in [
+            (&b"GET"[..], 200, None, true),
+            (b"POST", 204, None, true),
+            (b"GET", 200, Some("client-closed"), true),
+            (b"GET", 0, None, true),
+            (b"GET", 0, Some("client-closed"), false),
+            (b"GET", 404, None, false),
+            (b"HEAD", 200, None, false),
+            (b"OPTIONS", 204, None, false),
+        ] {
+            let mut record = training_request(method);
+            record.response.status = status;
+            record.response.error = error;
+            let found = record.has_reserved_page();
+            assert_eq!(found, counts, "{method:?} {status} {error:?}");
+        }
     }
 }

@@ -122,7 +122,7 @@ impl Serialize for FieldValue<'_> {
 }
 
 /// Serializes a time as `2026-01-02T03:04:05.678Z`: UTC, milliseconds rounded down.
-pub fn time_with_milliseconds<S: Serializer>(
+fn time_with_milliseconds<S: Serializer>(
     time: &SystemTime,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

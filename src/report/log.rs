@@ -16,9 +16,9 @@ pub struct LogSummary {
     pub names: Vec<String>,
     /// The files with the rules: robots.txt or policies.
     pub rules: Vec<String>,
-    /// The judged hosts, without `www.`, at most 20.
+    /// The judged hosts, at most 1,000.
     pub hosts: Vec<String>,
-    /// When the first and the last request outside of the period came.
+    /// When the first and the last request for a judged host outside of the period came.
     #[serde(skip)]
     pub outside_span: [Option<Timestamp>; 2],
     /// Whether any request has a referrer.
@@ -56,11 +56,11 @@ pub struct LineCounts {
     pub server_messages: u64,
     /// Requests in formats without user agents.
     pub no_user_agent: u64,
-    /// Requests without a host, where several policies might have judged them.
+    /// Requests in the period without a host, where several policies might have judged them.
     pub no_host: u64,
-    /// Requests to hosts that are not judged.
+    /// Requests in the period to hosts that are not judged.
     pub other_hosts: u64,
-    /// Requests outside the period that was asked for.
+    /// Requests outside the period that was asked for, to any host.
     pub outside_period: u64,
     /// Requests whose URL was disallowed when they came, even if they do not count.
     pub disallowed: u64,
@@ -131,7 +131,7 @@ pub struct ResponseStatusRow {
     pub days: Vec<TopEntry>,
     /// The first segments of these paths.
     pub sections: Vec<TopEntry>,
-    /// The paths that were requested most, without the query.
+    /// The paths that were requested most, with the query if the response was a redirect or an error.
     pub paths: Vec<TopEntry>,
 }
 

@@ -54,7 +54,7 @@ const MAX_LISTED: usize = 5;
 const MAX_TOP: usize = 500;
 
 /// The crawlers that one line names.
-const MAX_NAMED: usize = 10;
+const MAX_NAMED: usize = 8;
 /// The files that a heading names, of each kind.
 const MAX_FILES: usize = 4;
 /// What the reader of an audit must know if no robots.txt has a rule.
@@ -312,7 +312,7 @@ impl Report {
             .filter(|row| row.suspected < row.counts.requests())
     }
 
-    /// The rows of crawlers that the rules do not bind.
+    /// The rows of crawlers that the rules do not bind, or that a policy exempts.
     fn unbound_rows(&self) -> impl Iterator<Item = &CrawlerRow> {
         self.rows_in(ReportSection::NotJudged)
             .filter(|row| row.is_unbound())

@@ -85,7 +85,7 @@ pub enum ReportSection {
     Pretends,
     /// Crawlers with disallowed requests, none of which counts.
     DoesNotCount,
-    /// Crawlers that obey.
+    /// Crawlers that obey in all requests that the rules bind.
     Obeys,
     /// Crawlers that the rules do not bind, that a policy exempts, or that were not judged.
     #[default]
@@ -122,8 +122,10 @@ pub struct BlockInstruction {
     pub line: String,
 }
 
-/// The requests under one crawler's name by clients of one identity.
+/// The requests under one crawler's name by clients of one identity. A running crawlgate of an older
+/// version sends fewer fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CrawlerRow {
     /// The registry's id, the token of a policy, `other` (unknown bots) or `tool`.
     pub id: String,
@@ -175,9 +177,9 @@ pub struct CrawlerRow {
     pub devices: Vec<TopEntry>,
     /// Its requests by UTC day, in order; only for logs.
     pub days: Vec<TopEntry>,
-    /// The paths that it requested most, without the query; only for logs.
+    /// The paths that it requested most, with the query of redirects and errors; only for logs.
     pub paths: Vec<TopEntry>,
-    /// How many different paths it requested, without the query; only for logs.
+    /// How many different paths it requested, with the query of redirects and errors; only for logs.
     pub distinct_paths: u64,
     /// The statuses of the responses, without those with robots.txt, the most frequent first; only
     /// for logs.
@@ -270,8 +272,8 @@ impl CrawlerRow {
 
     /// Whether the rules do not bind it, or a policy exempts it.
     pub(super) fn is_unbound(&self) -> bool {
-        let kinds = [Kind::Exempt, Kind::NotBound];
-        kinds.map(|kind| self.counts.requests_of_kind(kind)) != [0, 0]
+        let exempt = self.counts.requests_of_kind(Kind::Exempt);
+        exempt + self.counts.requests_of_kind(Kind::NotBound) > 0
     }
 
     /// That a pretender's requests are not the crawler's, and where most of them came from.
@@ -363,7 +365,9 @@ impl CrawlerRow {
             BreaksRules
         } else if counts.uncounted() > 0 {
             DoesNotCount
-        } else if !self.is_unbound() && counts.rule_obeying_requests() + counts.robots_txt() > 0 {
+        } else if counts.rule_obeying_requests() > 0
+            || counts.robots_txt() > 0 && !self.is_unbound()
+        {
             Obeys
         } else {
             NotJudged

@@ -10,6 +10,7 @@ use super::{
     render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
+use crate::crawlers::Purpose;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::sketch::KeyUsage;
@@ -154,7 +155,7 @@ fn requests_without_licence_are_apart_from_violations() {
     let obeying = "GPTBot: 9 requests (verified, 5 of them without a licence)";
     assert!(html.contains(obeying), "{html}");
     let csv = render_csv(&report).expect("CSV");
-    assert!(csv.contains(",0,0,5,,\r\n"), "{csv}");
+    assert!(csv.contains(",0,0,5,,,,,\r\n"), "{csv}");
 }
 
 #[test]
@@ -905,7 +906,8 @@ fn csv_has_row_for_each_crawler_and_identity() {
     assert_eq!(
         row[5..],
         [
-            "crawler", "", "40", "", "3000", "20", "0", "10", "0", "0", "0", "0", "0", "", ""
+            "crawler", "", "40", "", "3000", "20", "0", "10", "0", "0", "0", "0", "0", "", "", "",
+            "", ""
         ]
     );
     let row = line("gptbot,GPTBot,OpenAI,training,impostor,");
@@ -1139,18 +1141,19 @@ fn text_has_80_columns_and_short_sections() {
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 8 + 1,
             part if part.starts_with("Break") || part.starts_with("Visits") => 1 + 8,
-            // Sections, parameters, and the paths and sections of five statuses of each crawler.
-            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5 * 2),
+            // Sections, parameters, and the paths and sections of five statuses of each crawler, and
+            // how many more statuses there are.
+            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5 * 2 + 1),
             // Notes, and of each crawler the numbers, the sections and the URLs of both kinds.
             part if part.starts_with("Sitemap") => 1 + 8 + 5 * (2 + 1 + 3 + 3),
             _ => 1 + 5,
         };
         assert!(part.lines().count() <= most, "{part}");
     }
-    // A row of the table is one line, with its identity unless the name is very long.
+    // A row of the table is one line with the identity. Only a name is cut.
     let rows = parts[2].lines().filter(|line| line.contains("12,345 of"));
     let whole = rows.filter(|line| line.contains("not verified") && line.ends_with("blocked"));
-    assert_eq!(whole.count(), 5, "{printed}");
+    assert_eq!(whole.count(), 7, "{printed}");
     let takers = printed.lines().filter(|line| line.ends_with("% of bytes"));
     let verified = takers.filter(|line| line.contains("verified)"));
     assert_eq!(verified.count(), 5, "{printed}");
@@ -1168,7 +1171,13 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     let mut report = long_report();
     let text = render_text(&report).expect("a text");
     assert_eq!(listed_crawlers(&text), [5, 5], "{text}");
-    assert!(!text.contains("    503 in "), "{text}");
+    let statuses: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains(" in 123,456"))
+        .collect();
+    let first = statuses.iter().take(5).map(|line| &line[4..7]);
+    assert!(first.eq(["503", "404", "410", "200", "301"]), "{text}");
+    assert!(text.contains("statuses not listed: 1 (--top)"), "{text}");
     report.top = Some(7);
     report.traffic = Some(TrafficReport::new(&report, 1_234_567));
     let text = render_text(&report).expect("a text");
@@ -1314,25 +1323,45 @@ fn json_round_trips() {
 }
 
 #[test]
+fn report_of_an_older_server_is_read() {
+    let report = report_from_history("");
+    let mut written = serde_json::to_value(&report).expect("JSON");
+    let row = written["crawlers"][0].as_object_mut().expect("a row");
+    row.retain(|key, _| !["usage", "distinct_paths"].contains(&key.as_str()));
+    let read: Report = serde_json::from_value(written).expect("a report");
+    assert_eq!(read, report);
+}
+
+#[test]
 fn crawlers_that_rules_do_not_bind_obey_none() {
     use ClientIdentity::Unverified;
     let rows = vec![
         crawler_row("googlebot", Unverified, &[(Kind::Exempt, Pass, 2)]),
         crawler_row("chatgpt-user", Unverified, &[(Kind::NotBound, Pass, 1)]),
         crawler_row("bingbot", Unverified, &[(Kind::Allowed, Pass, 3)]),
+        crawler_row(
+            "gptbot",
+            Unverified,
+            &[(Kind::Allowed, Pass, 1_000), (Kind::Exempt, Pass, 1)],
+        ),
     ];
     let report = report(rows);
-    let unbound = "Googlebot: 2 requests (not verified, exempt), ChatGPT-User: 1 request (not verified, its operator says so)";
+    let unbound = "Googlebot: 2 requests (not verified, 2 exempt), ChatGPT-User: 1 request (not verified, 1 not bound)";
     for page in [
         render_text(&report).expect("text").replace("\n   ", ""),
         render_html(&report).expect("HTML"),
         render_markdown(&report).expect("Markdown"),
     ] {
         let (obeying, rest) = page
-            .split_once("Not bound by robots.txt")
+            .split_once("Not bound by robots.txt, or exempt")
             .expect("a section");
         assert!(
             obeying.contains("bingbot: 3 requests (not verified)"),
+            "{page}"
+        );
+        // One exempt request of many does not hide that a crawler obeys.
+        assert!(
+            obeying.contains("GPTBot: 1,001 requests (not verified, 1 exempt)"),
             "{page}"
         );
         assert!(rest.contains(unbound), "{page}");
@@ -1346,6 +1375,12 @@ fn long_name_is_cut_and_its_identity_is_not() {
     row.name = "A-Crawler-With-A-Very-Long-Name".to_owned();
     let text = render_text(&report(vec![row])).expect("rendered");
     assert!(text.contains("... (not verified)  "), "{text}");
+    // Only the purpose has no space.
+    let mut fitting = crawler_row("overflow", ClientIdentity::Unverified, &broke);
+    fitting.purpose = Some(Purpose::Training);
+    fitting.name = "x".repeat(32);
+    let text = render_text(&report(vec![fitting])).expect("rendered");
+    assert!(text.contains(&"x".repeat(32)), "{text}");
 }
 
 #[test]

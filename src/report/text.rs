@@ -3,7 +3,7 @@
 //! in wide lines.
 
 use super::about_log::about_log_sentences;
-use super::urls::TopUrlParts;
+use super::urls::{MORE_ENTRIES, TopUrlParts};
 use super::{
     CrawlerRow, MAX_NAMED, OperatorTraffic, Report, ReportSection, ReportSource, join_first,
     join_words,
@@ -23,6 +23,8 @@ const COLUMNS: usize = 80;
 const INDENTED_COLUMNS: usize = COLUMNS - 2;
 /// The width of a list of URLs, which is indented more.
 const URL_COLUMNS: usize = COLUMNS - 4;
+/// The same without the sign that there are more.
+const SHORT_COLUMNS: usize = URL_COLUMNS - 5;
 /// The columns of a crawler's name in the list of those that take most.
 const TAKER_COLUMNS: usize = 37;
 
@@ -67,15 +69,17 @@ impl ReportText<'_> {
     }
 
     /// The title and as many entries of a list as one line has space for, or all that were asked for.
+    /// The end says that there are more.
     fn url_line(&self, list: &TopUrlParts<'_>) -> String {
         let mut line = list.title.clone();
         for (place, entry) in list.entry_words().enumerate() {
             let separator = if place == 0 { ": " } else { ", " };
             let length = line.chars().count() + separator.len() + entry.chars().count();
-            if place > 0 && self.report.top.is_none() && length > URL_COLUMNS {
+            line.push_str(separator);
+            if place > 0 && self.report.top.is_none() && length > SHORT_COLUMNS {
+                line.push_str(MORE_ENTRIES);
                 break;
             }
-            line.push_str(separator);
             line.push_str(&entry);
         }
         match self.report.top {
@@ -112,10 +116,8 @@ fn name_with_words(name: &str, words: &str) -> String {
 
 /// The same in `width` columns: a long name is cut, its words are not.
 fn truncated_name(name: &str, words: &str, width: usize) -> String {
-    name_with_words(
-        &truncate_text(name, width - words.len() - " ()".len()),
-        words,
-    )
+    let rest = width - name_with_words("", words).len();
+    name_with_words(&truncate_text(name, rest), words)
 }
 
 fn truncate_text(text: impl AsRef<str>, width: usize) -> String {
@@ -133,18 +135,14 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
     let parts = rows.map(|row| {
         let requests = plural_thousands(row.counts.requests(), "request");
         let mut words = Vec::new();
-        if row.counts.requests_of_kind(Kind::Exempt) > 0 {
-            words.push("exempt".to_owned());
-        }
-        if row.counts.requests_of_kind(Kind::NotBound) > 0 {
-            words.push("its operator says so".to_owned());
-        }
-        let unlicensed = row.counts.without_license();
-        if unlicensed > 0 {
-            words.push(format!(
-                "{} of them without a licence",
-                thousands(unlicensed)
-            ));
+        for (number, what) in [
+            (row.counts.requests_of_kind(Kind::Exempt), "exempt"),
+            (row.counts.requests_of_kind(Kind::NotBound), "not bound"),
+            (row.counts.without_license(), "of them without a licence"),
+        ] {
+            if number > 0 {
+                words.push(format!("{} {what}", thousands(number)));
+            }
         }
         let words = join_words([row.identity_words(), &words.join(", ")]);
         name_with_words(&format!("{}: {requests}", row.name), &words)

@@ -5,6 +5,7 @@
 use super::{CrawlerRow, Report, TopEntry};
 use crate::numbers::{percent, plural_thousands};
 use askama::Template;
+use std::cmp::Reverse;
 
 /// An entry with its share of the requests, the different URLs, and the response time on average.
 #[derive(Template)]
@@ -21,22 +22,30 @@ pub(super) struct TopUrlParts<'a> {
     /// The requests that they are a part of.
     requests: u64,
     entries: &'a [TopEntry],
+    /// Whether there are more entries.
+    has_more: bool,
 }
 
+/// Stands for the entries that are left out.
+pub(super) const MORE_ENTRIES: &str = "...";
+
 impl TopUrlParts<'_> {
-    /// Each entry with its requests and their share: `/cart/ 120 (12 %)`.
+    /// Each entry with its requests and their share: `/cart/ 120 (12 %)`. The last says that there are
+    /// more.
     pub fn entry_words(&self) -> impl Iterator<Item = String> {
-        self.entries.iter().map(|entry| {
+        let entries = self.entries.iter().map(|entry| {
             let requests = self.requests;
             EntryText { entry, requests }.to_string()
-        })
+        });
+        entries.chain(self.has_more.then(|| MORE_ENTRIES.to_owned()))
     }
 }
 
 impl Report {
-    /// What a crawler requested most: sections, parameters, and the paths of each of the most
-    /// frequent statuses, or all paths if no status is known. A status has its sections, too, if
-    /// the listed paths got less than a third of its requests.
+    /// What a crawler requested most: sections, parameters, and the paths of each status, or all
+    /// paths if no status is known. Errors of the server come first, then 4xx, then the most frequent
+    /// of the other statuses; the last list says how many more there are. A status has its sections,
+    /// too, if the listed paths got less than a third of its requests.
     pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<TopUrlParts<'a>> {
         let mut lists = Vec::new();
         let all_paths = ("paths", &row.paths);
@@ -55,7 +64,16 @@ impl Report {
                 lists.push(self.url_list(title.to_owned(), all, entries));
             }
         }
-        for of_status in row.statuses.iter().take(self.max_listed()) {
+        let mut statuses: Vec<_> = row.statuses.iter().collect();
+        // Stable: equal classes stay in the order of their requests.
+        statuses.sort_by_key(|one| Reverse(one.status.max(399) / 100));
+        for (place, of_status) in statuses.into_iter().enumerate() {
+            if place >= self.max_listed() && of_status.status < 400 {
+                let more = row.statuses.len() - place;
+                let title = format!("statuses not listed: {more} (--top)");
+                lists.push(self.url_list(title, all, &[]));
+                break;
+            }
             let requests = of_status.requests;
             let counted = plural_thousands(requests, "request");
             let mut title = format!("{} in {counted}", of_status.status);
@@ -83,6 +101,7 @@ impl Report {
             title,
             requests,
             entries: &entries[..entries.len().min(self.max_listed())],
+            has_more: entries.len() > self.max_listed(),
         }
     }
 }

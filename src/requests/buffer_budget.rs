@@ -6,12 +6,11 @@
 use super::admission::{AdmissionLimiter, AdmissionPermit, LimitReached};
 use crate::forwarding::EditableHead;
 use crate::heads::is_event_stream;
-use crate::locks::lock;
 use crate::settings::Limits;
-use crate::telemetry::Metrics;
+use crate::telemetry::{LogThrottle, Metrics};
 use http::header;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Heads and bodies up to this length need no reservation: they fit the buffers that every request
@@ -19,15 +18,16 @@ use std::time::{Duration, Instant};
 pub const MAX_UNRESERVED: usize = 8 * 1024;
 /// The number of copies of a head in memory, at most.
 const HEAD_COPIES: usize = 4;
-/// The least time between two log lines about missing space.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// The least time between two log lines about the same.
+pub const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The limits, and the space in use.
 pub struct BufferBudget {
     admission: Arc<AdmissionLimiter>,
     metrics: Arc<Metrics>,
-    /// When missing space was last logged.
-    last_logged: Mutex<Option<Instant>>,
+    /// The lines about missing space.
+    throttle: LogThrottle,
+    began: Instant,
 }
 
 /// Bytes of memory to reserve for a head of this size: 0 up to [`MAX_UNRESERVED`], else its size
@@ -67,7 +67,8 @@ impl BufferBudget {
         BufferBudget {
             admission,
             metrics,
-            last_logged: Mutex::default(),
+            throttle: LogThrottle::default(),
+            began: Instant::now(),
         }
     }
 
@@ -105,11 +106,13 @@ impl BufferBudget {
 
     /// Logs that a limit is reached, and which one, at most once a minute.
     fn log_limit_reached(&self, full: LimitReached, client: Option<IpAddr>) {
-        let mut last_logged = lock(&self.last_logged);
-        if last_logged.is_some_and(|logged| logged.elapsed() < LOG_INTERVAL) {
+        if self
+            .throttle
+            .admit_after(LOG_INTERVAL, self.began.elapsed())
+            .is_none()
+        {
             return;
         }
-        *last_logged = Some(Instant::now());
         let limit = match full {
             LimitReached::Total => "limits.buffers",
             LimitReached::Address => "limits.buffers_per_address",

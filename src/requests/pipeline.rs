@@ -3,7 +3,7 @@
 //! request that should use https is redirected. Every other request is judged by the policy, and
 //! then answered or forwarded.
 
-use super::buffer_budget::BufferBudget;
+use super::buffer_budget::{BufferBudget, LOG_INTERVAL};
 use super::challenge_files::ChallengeFileSources;
 use super::connection_facts::ConnectionFacts;
 use super::head::RequestHead;
@@ -22,11 +22,11 @@ use crate::judge::{Judge, Recorder};
 use crate::printable::printable;
 use crate::record::{ArrivalTimes, CountedAction, Judgement, RequestCopy};
 use crate::settings::{ClientAddressField, Limits};
-use crate::telemetry::Metrics;
+use crate::telemetry::{LogThrottle, Metrics};
 use crate::time::Timestamp;
 use crate::verdict::{Action, Explanation, ResponseFacts};
 use ipnet::IpNet;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How often a request may have come through crawlgate: instances may stand behind each other.
@@ -78,6 +78,7 @@ impl RequestPipeline {
             buffers,
             client_address,
             limits: settings.limits,
+            loops: LogThrottle::default(),
         });
         Arc::new(RequestPipeline { shared, settings })
     }
@@ -255,7 +256,7 @@ impl RequestPipeline {
         connection: &ConnectionFacts<'_>,
     ) -> Option<Answer> {
         let error = head.head_error(&self.settings.limits);
-        if let Some(error) = error.or_else(|| find_loop(head, ticket.host())) {
+        if let Some(error) = error.or_else(|| self.find_loop(head, ticket.host())) {
             return Some(self.rejection_answer(error, head, ticket));
         }
         let method = ticket.method();
@@ -325,23 +326,26 @@ impl RequestPipeline {
         };
         head.answer_with(|request| self.shared.answers.answer(&ruling, request))
     }
-}
 
-/// The error of a request that came through crawlgate too often. The first one of the process is
-/// logged: anybody can send such a field.
-fn find_loop(head: &impl RequestHead, host: &[u8]) -> Option<HeadError> {
-    static LOGGED: Once = Once::new();
-
-    let lines = head.values(&CDN_LOOP);
-    let names = lines.flat_map(|line| line.windows(LOOP_NAME.len()));
-    let mut own = names.filter(|name| *name == LOOP_NAME);
-    own.nth(MAX_PASSES)?;
-    LOGGED.call_once(|| {
-        tracing::error!(
-            host = %printable(host),
-            "a request comes back to crawlgate again and again, so crawlgate answers 508. The origin of this host \
-             leads back to crawlgate. In \"origins\", name the address of the web server behind crawlgate"
-        );
-    });
-    Some(HeadError::Loop)
+    /// The error of a request that came through crawlgate too often. It is logged at most once a
+    /// minute, because anybody can send such a field.
+    fn find_loop(&self, head: &impl RequestHead, host: &[u8]) -> Option<HeadError> {
+        head.values(&CDN_LOOP)
+            .flat_map(|line| line.windows(LOOP_NAME.len()))
+            .filter(|name| *name == LOOP_NAME)
+            .nth(MAX_PASSES)?;
+        let admitted = self
+            .shared
+            .loops
+            .admit_after(LOG_INTERVAL, self.shared.clock.moment().monotonic);
+        if admitted.is_some() {
+            tracing::warn!(
+                host = %printable(host),
+                "a request names crawlgate more than {MAX_PASSES} times in CDN-Loop, so crawlgate answers 508. If the \
+                 origin of this host leads back to crawlgate, name the address of the web server behind crawlgate in \
+                 \"origins\". Otherwise a client has written this field"
+            );
+        }
+        Some(HeadError::Loop)
+    }
 }

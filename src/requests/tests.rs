@@ -29,7 +29,7 @@ const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: 
 struct World {
     instance: Arc<Instance>,
     requests: Arc<RequestPipeline>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 fn new_world() -> World {
@@ -73,7 +73,7 @@ fn new_world() -> World {
     World {
         instance,
         requests,
-        _directory: directory,
+        directory,
     }
 }
 
@@ -251,6 +251,33 @@ fn request_that_circles_is_rejected() {
         let status = answer.map(|answer| answer.status().as_u16());
         assert_eq!(status, is_loop.then_some(508), "{lines:?}");
     }
+}
+
+#[test]
+fn loop_is_logged_at_most_once_a_minute() {
+    let world = new_world();
+    let log = world.directory.path().join("log");
+    let file = std::fs::File::create(&log).expect("a file");
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(Arc::new(file))
+        .finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line
+    // first, and a thread that has none turns the line off for all.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
+    tracing::subscriber::with_default(subscriber, || {
+        let headers = header_map(&[
+            ("host", "shop.example"),
+            ("cdn-loop", "crawlgate, crawlgate, crawlgate, crawlgate"),
+        ]);
+        let head = HeaderMapHead::new(&Method::GET, b"/", None, &headers);
+        for _ in 0..3 {
+            let arrival = world.requests.arrival_now();
+            let (_, answer) = world.requests.receive(&head, &connection(), arrival);
+            assert!(answer.is_some());
+        }
+    });
+    let lines = std::fs::read_to_string(log).expect("lines");
+    assert_eq!(lines.matches("WARN").count(), 1, "{lines}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::dialect::url_path;
 use super::file::{KeySpelling, RobotsFile, RobotsKey};
-use super::target::TargetScratch;
+use super::target::{TargetScratch, authority_end};
 use super::{AgentName, Dialect, MAX_ROBOTS_BYTES, Rule, RuleSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -43,6 +43,9 @@ pub struct FileGroup {
     pub rules: Vec<RuleLine>,
     /// Numbers of the other lines inside the group: Crawl-delay and other extensions.
     pub other_lines: Vec<usize>,
+    /// Its shortest Crawl-delay line. A value that is not a number does not count; zero is no
+    /// delay.
+    pub(crate) crawl_delay: Option<Duration>,
 }
 
 /// The rules of a file in one dialect, prepared for verdicts.
@@ -97,9 +100,7 @@ pub struct FileVerdict {
 }
 
 impl FileGroup {
-    /// Its shortest Crawl-delay line. A value that is not a number does not count; zero is no
-    /// delay.
-    pub(crate) fn crawl_delay(&self, file: &RobotsFile) -> Option<Duration> {
+    fn find_crawl_delay(&self, file: &RobotsFile) -> Option<Duration> {
         let lines = self.other_lines.iter();
         let records = lines.filter_map(|number| file.key_value(*number));
         let delays = records.filter(|record| record.key == RobotsKey::CrawlDelay);
@@ -112,8 +113,8 @@ impl FileGroup {
 
 impl DialectRules {
     /// Reads the groups of a file. `spaced_tokens` are the known tokens with blanks in them
-    /// (`Sogou web spider`), as `Registry::tokens_with_blanks` gives them. The Google dialect ignores
-    /// them.
+    /// (`Sogou web spider`), as `Registry::tokens_with_blanks` gives them. A crawler of your own has
+    /// none: write `&[]`. The Google dialect ignores them.
     ///
     /// ```
     /// use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
@@ -200,8 +201,7 @@ impl DialectRules {
         }
     }
 
-    /// The shortest Crawl-delay of the groups that bind a token. `file` is the file that these rules
-    /// were read from. Many crawlers ignore Crawl-delay:
+    /// The shortest Crawl-delay of the groups that bind a token. Many crawlers ignore Crawl-delay:
     /// [`Crawler::crawl_delay`](crate::crawlers::Crawler::crawl_delay) says what is known.
     ///
     /// ```
@@ -209,13 +209,13 @@ impl DialectRules {
     /// use std::time::Duration;
     /// let file = RobotsFile::parse(*b"User-agent: bingbot\nCrawl-delay: 1.5\nDisallow: /a\n");
     /// let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
-    /// assert_eq!(rules.crawl_delay(&file, b"bingbot"), Some(Duration::from_millis(1_500)));
-    /// assert_eq!(rules.crawl_delay(&file, b"GPTBot"), None);
+    /// assert_eq!(rules.crawl_delay(b"bingbot"), Some(Duration::from_millis(1_500)));
+    /// assert_eq!(rules.crawl_delay(b"GPTBot"), None);
     /// ```
-    pub fn crawl_delay(&self, file: &RobotsFile, token: &[u8]) -> Option<Duration> {
+    pub fn crawl_delay(&self, token: &[u8]) -> Option<Duration> {
         let (_, groups) = self.groups_for(token);
         self.groups_at(groups)
-            .filter_map(|group| group.crawl_delay(file))
+            .filter_map(|group| group.crawl_delay)
             .min()
     }
 
@@ -233,10 +233,11 @@ impl DialectRules {
         }
     }
 
-    /// Whether the crawler with this token may fetch a URL. `url` must be absolute, or a path that
-    /// begins with `/`. A relative URL such as `cart/1` matches no rule. A URL that matches no rule is
-    /// allowed: [`FileVerdict::line`] is then the line of an empty Allow or Disallow, if there is one.
-    /// RFC 9309 always allows `/robots.txt`.
+    /// Whether the crawler with this token may fetch a URL. `url` is absolute, or a path that begins
+    /// with `/`. Anything else is read as a path without its `/`: `cart/1` is `/cart/1`. But Google's
+    /// library takes `cart` for a host then. A URL that matches no rule is allowed:
+    /// [`FileVerdict::line`] is then the line of an empty Allow or Disallow, if there is one. RFC 9309
+    /// always allows `/robots.txt`.
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
         let (bound, union) = self.union_for(token);
         let free = FileVerdict {
@@ -245,7 +246,13 @@ impl DialectRules {
             bound,
         };
         let Some(union) = union else { return free };
-        let path = url_path(url);
+        let path = match self.dialect {
+            // A relative URL: normalisation adds the slash.
+            Dialect::Rfc9309 if !url.starts_with(b"/") && authority_end(url).is_none() => {
+                url.into()
+            }
+            _ => url_path(url),
+        };
         let mut scratch = TargetScratch::default();
         if self.dialect == Dialect::Rfc9309 && scratch.normalise(&path).is_robots_txt() {
             return free;
@@ -341,6 +348,9 @@ fn collect_groups(file: &RobotsFile, dialect: Dialect, spaced_tokens: &[&str]) -
             (RobotsKey::Sitemap, _) | (_, None) => {}
             (_, Some(group)) => group.other_lines.push(line.number),
         }
+    }
+    for group in &mut groups {
+        group.crawl_delay = group.find_crawl_delay(file);
     }
     groups
 }

@@ -179,7 +179,7 @@ fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The offset after `scheme://authority` if `raw` is in absolute form (RFC 9112 section 3.2.2).
-fn authority_end(raw: &[u8]) -> Option<usize> {
+pub(super) fn authority_end(raw: &[u8]) -> Option<usize> {
     if !raw.first()?.is_ascii_alphabetic() {
         return None;
     }

@@ -18,7 +18,6 @@ use crate::acme::IssuedCertificates;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{CertificateStore, TlsError};
-use crate::files::absolute_path;
 use crate::numbers::plural;
 use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
@@ -118,9 +117,15 @@ pub enum ServerError {
         "{0}; crawlgate does not start. Fix the file, or name another one in \"tls\" of the origin"
     )]
     OriginTls(#[from] TlsFileError),
-    /// The state directory belongs to another process, or cannot be taken over.
+    /// The state directory belongs to another process.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The facts of the process before cannot be taken over.
+    #[error(
+        "{0} crawlgate does not take over. If the file is damaged, restore a backup, or stop the service and start it \
+         again: then crawlgate sets the damaged file aside and begins an empty one"
+    )]
+    UnreadState(StateError),
     /// The facts of the process before would be lost, and other ones believed.
     #[error(
         "the settings name another state directory than the running process uses; crawlgate does not take over. To \
@@ -298,21 +303,11 @@ fn log_certificate_problems(services: &Services) {
     }
 }
 
-/// Logs the number of sites, and the state directory unless it cannot be used.
+/// Logs the number of sites, and the policies that wait for an origin's file in vain.
 fn log_start(services: &Services) {
-    let settings = &services.settings;
-    match &settings.state {
-        // An error was logged.
-        Some(_) if services.store.health().is_in_memory() => (),
-        Some(directory) => tracing::info!(
-            "the state directory is {}",
-            absolute_path(directory).display()
-        ),
-        None => tracing::info!("no state directory: crawlgate forgets everything when it stops"),
-    }
     let snapshot = services.instance.sites.snapshot();
     tracing::info!("serving {}", plural(snapshot.sites().len(), "site"));
-    if settings.origins.is_empty() {
+    if services.settings.origins.is_empty() {
         for entry in snapshot
             .sites()
             .iter()

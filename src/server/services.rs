@@ -97,7 +97,6 @@ impl Services {
         let upstreams = Arc::new(Upstreams::new(
             &settings.origins,
             &instance.metrics,
-            instance.events.clone(),
             instance.clock.clone(),
         )?);
         let requests = request_pipeline(&settings, &instance, &acme_services);

@@ -92,7 +92,7 @@ fn check_takeover(successor: &PendingTakeover, settings: &Settings) -> Result<()
     let now = Timestamp::from(SystemTime::now());
     let (store, mut restored) = StateStore::in_memory_only();
     if let Some(directory) = &settings.state {
-        restored.facts = StateStore::check(directory, now)?;
+        restored.facts = StateStore::check(directory, now).map_err(ServerError::UnreadState)?;
     }
     let copies = StoredCopies::from_records(&restored.facts.origin_copies, now);
     SiteManager::start(site_options(settings, &copies), &store, &restored, now)?;

@@ -33,6 +33,17 @@ pub fn decode_settings(
     })
 }
 
+/// `defaults` with the control socket that a settings file names, whatever its mistakes. Commands
+/// then still reach the running process.
+pub fn decode_control(source: &SourceFile, directory: &Path, mut defaults: Settings) -> Settings {
+    crate::yaml::decode_file(source, directory, |_, root| {
+        root?.decode_map("", |fields| {
+            fields.get_into("control", &mut defaults.control, decode_or_off(decode_path));
+        })
+    });
+    defaults
+}
+
 const LIMIT_NAMES: &str = "a map: connections, connections_per_address, handshake, head, idle, \
                            stall, body_rate, body, target, headers, fields, streams, buffers, \
                            buffers_per_address, drain";

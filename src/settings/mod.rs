@@ -24,7 +24,7 @@ pub use acme::{AcmeSettings, ChallengeChoice};
 pub use address::{AddressError, parse_listen_address, url_host};
 pub use client_address_field::ClientAddressField;
 pub use decisions::{DecisionSettings, ListenAddress};
-pub use decode::decode_settings;
+pub use decode::{decode_control, decode_settings};
 pub use evidence::EvidenceSettings;
 pub use identity::{IdentitySettings, ListSource};
 pub use limits::Limits;
@@ -158,10 +158,15 @@ impl Settings {
         if self.origins.is_empty() && (self.decisions.is_none() || !self.listen.is_empty()) {
             return None;
         }
+        Some(self.with_default_listener())
+    }
+
+    /// With the listener of [`Settings::finalize`].
+    pub fn with_default_listener(mut self) -> Settings {
         if self.listen.is_empty() && !self.origins.is_empty() {
             self.listen = vec![loopback_address(8080).into()];
         }
-        Some(self)
+        self
     }
 
     /// Without places in the file, so that files with the same meaning give equal settings.

@@ -76,9 +76,9 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
     match response.status().as_u16() {
         200..=299 => page_finding(response, url, now)
             .unwrap_or_else(|error| Some(failing(format!("failed: {error}")))),
-        300..=399 => {
+        status @ 300..=399 => {
             let target = header_text(&response, "location").unwrap_or_default();
-            let finding = lints::URL_REDIRECTS.finding(None, "redirects");
+            let finding = lints::URL_REDIRECTS.finding(None, format!("redirects ({status})"));
             let help = "list the URL of the redirect's target. If the target is this URL or redirects back to it, fix the \
                         redirect on the server: it is a loop";
             let target = truncate(&target, MAX_TARGET_BYTES);
@@ -98,7 +98,7 @@ fn failing(text: String) -> Diagnostic {
 }
 
 /// The finding about a page that says that search engines are not to index this URL: by a noindex in
-/// its header or in the page, or by another canonical URL.
+/// its header or in the page, or by another canonical URL there.
 ///
 /// # Errors
 /// The page ended too early.
@@ -119,14 +119,16 @@ fn page_finding(
         return Ok(Some(noindex(text)));
     }
     let content_type = header_text(&response, "content-type").unwrap_or_default();
-    if !content_type.to_ascii_lowercase().contains("html") {
-        return Ok(None);
+    let links = response.headers().get_all("link").iter();
+    let mut canonical = links.map(HeaderValue::as_bytes).find_map(linked_canonical);
+    if content_type.to_ascii_lowercase().contains("html") {
+        let page = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
+        if forbids(&page.tags) {
+            return Ok(Some(noindex("is a page with a robots meta noindex".into())));
+        }
+        canonical = page.canonical.or(canonical);
     }
-    let page = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
-    if forbids(&page.tags) {
-        return Ok(Some(noindex("is a page with a robots meta noindex".into())));
-    }
-    let canonical = page.canonical.unwrap_or_default();
+    let canonical = canonical.unwrap_or_default();
     let canonical = canonical.trim();
     // HTML may have names that XML lacks, and `&` alone.
     let canonical = unescape(canonical).unwrap_or(canonical.into());
@@ -137,6 +139,16 @@ fn page_finding(
             .label(canonical)
             .help("list the canonical URL of the page")
     }))
+}
+
+/// The canonical URL of a `Link` header, which a PDF has in place of an element.
+fn linked_canonical(field: &[u8]) -> Option<String> {
+    let field = String::from_utf8_lossy(field);
+    let found = field.split('<').find(|link| {
+        let link = link.to_ascii_lowercase().replace('"', "");
+        link.contains("rel=canonical")
+    });
+    Some(found?.split_once('>')?.0.to_owned())
 }
 
 fn noindex(text: String) -> Diagnostic {
@@ -165,7 +177,20 @@ fn is_other_page(url: &str, canonical: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_other_page;
+    use super::{is_other_page, linked_canonical};
+
+    #[test]
+    fn canonical_of_link_header_is_found() {
+        let first =
+            "</a,b.css>; rel=preload; as=style, <https://shop.example/a>; rel=\"canonical\"";
+        for (field, canonical) in [
+            (first, Some("https://shop.example/a")),
+            ("</b>; title=x; Rel=canonical", Some("/b")),
+            ("</c>; rel=next", None),
+        ] {
+            assert_eq!(linked_canonical(field.as_bytes()).as_deref(), canonical);
+        }
+    }
 
     #[test]
     fn canonical_of_another_url_is_found() {

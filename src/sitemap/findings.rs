@@ -50,15 +50,18 @@ pub struct AffectedUrl {
     url: Box<str>,
     line: u32,
     column: u32,
-    /// Where it redirects, or its canonical URL.
+    /// Where it redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
     redirects_to: Option<String>,
+    /// Its canonical URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canonical: Option<String>,
 }
 
 impl AffectedUrl {
     /// The URL, a text, and where it redirects or its canonical URL.
     fn describe(&self, text: &str) -> String {
-        let target = self.redirects_to.as_ref();
+        let target = self.redirects_to.as_ref().or(self.canonical.as_ref());
         let target = target.map(|target| format!(" to {}", shown(target)));
         format!("{}{text}{}", shown(&self.url), target.unwrap_or_default())
     }
@@ -93,12 +96,16 @@ impl FindingCollector {
     /// redirects, or its canonical URL. Without `is_listed` the URL is only counted, unless it is the first.
     pub fn add(&mut self, mut mistake: Diagnostic, url: &str, is_listed: bool) {
         let span = mistake.span.unwrap_or_default();
-        let affected = AffectedUrl {
+        let mut affected = AffectedUrl {
             url: url.into(),
             line: span.line,
             column: span.column,
             redirects_to: mistake.label.take(),
+            canonical: None,
         };
+        if mistake.id == super::lints::URL_CANONICAL.id {
+            affected.canonical = affected.redirects_to.take();
+        }
         let key = (mistake.id, mistake.message.clone());
         let index = *self.indices.entry(key).or_insert(self.findings.len());
         match self.findings.get_mut(index) {

@@ -36,7 +36,8 @@ lints! {
     ///
     /// Fix: list the canonical URL, or correct the page.
     ///
-    /// Only `--fetch` finds this: in the `<link rel="canonical">` in the first 256 KiB of a page.
+    /// Only `--fetch` finds this: in the header `Link`, and in the `<link rel="canonical">` in the first
+    /// 256 KiB of a page.
     URL_CANONICAL: Warning "sitemap-url-canonical";
     /// No policy has the host of a URL, or a sitemap of an index is on another host than its index.
     /// Search engines ignore such URLs. Often the sitemap was made on a test host.

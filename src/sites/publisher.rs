@@ -234,8 +234,8 @@ impl Publisher {
 
     /// Defers these sites, and returns the snapshot in force meanwhile: of the former sites with
     /// the present pauses of pages. If the new sites could not be announced, those of them with the
-    /// same robots.txt and hosts are in it. The generation increases at the first attempt, and when the sites
-    /// change.
+    /// same robots.txt and hosts are in it. The generation increases at the first attempt, and when
+    /// the sites change.
     fn defer_sites(
         &mut self,
         why: Deferral,

@@ -914,6 +914,13 @@ fn named_directory_without_a_policy_is_a_warning() {
     options.without_directory = Some(Default::default());
     let unnamed = start_with_options(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     assert!(unnamed.status(Timestamp(0)).warnings.is_empty());
+    // Nor after its only policy ended. Then it need not even be there.
+    write_policy(directory.path(), "a.yaml", &policy_text("/one"));
+    unnamed.reload(Timestamp(1));
+    fs::remove_dir_all(directory.path()).expect("deleted");
+    let removed = unnamed.remove(&["a".to_owned()], Timestamp(2));
+    removed.unwrap_or_else(|error| panic!("{error}"));
+    assert!(unnamed.status(Timestamp(2)).warnings.is_empty());
 }
 
 #[test]

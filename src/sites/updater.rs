@@ -140,11 +140,11 @@ impl SiteUpdater {
         Ok((reports, has_changed))
     }
 
-    /// The policies by site. Once the directory had one, nothing else takes its place.
+    /// The policies by site. Once the directory had one, no built-in policy takes its place.
     fn read_directory(&mut self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         let found = policy_directory::read_policies(&self.policies);
         if found.as_ref().is_ok_and(|found| !found.is_empty()) {
-            self.without_directory = None;
+            self.without_directory.take_if(|texts| !texts.is_empty());
         }
         match (found, &self.without_directory) {
             (Err(error), Some(texts)) if error.kind() == std::io::ErrorKind::NotFound => {

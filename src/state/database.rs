@@ -59,7 +59,8 @@ pub enum DatabaseError {
     },
     /// A later version of crawlgate wrote it.
     #[error(
-        "a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA_VERSION})"
+        "a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA_VERSION}). \
+         Its pauses and last good policies are not used. Put the newer crawlgate back, or restore a backup from before it"
     )]
     Newer {
         /// The version of its tables.

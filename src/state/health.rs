@@ -51,8 +51,8 @@ impl fmt::Display for StoreHealth {
             ),
             StoreHealth::Unusable { directory, error } => write!(
                 f,
-                "cannot use the state directory {directory}: {error}; crawlgate keeps everything in memory, and \
-                 counts no violations for a day. Free space or make the directory writable, then restart crawlgate."
+                "cannot use the state directory {directory}: {error}. crawlgate keeps everything in memory, and \
+                 counts no violations for a day. Fix this, then restart crawlgate."
             ),
             StoreHealth::Failing {
                 directory,
@@ -83,7 +83,8 @@ pub enum StateError {
         /// The owner's process id, where it could be read.
         pid: Option<u32>,
     },
-    /// The facts could not be written, or the thread that writes cannot be started.
+    /// The facts could not be written, the thread that writes cannot be started, or the store was
+    /// closed before.
     #[error("cannot write the state directory {directory}: {error}")]
     Unwritten {
         /// The directory.
@@ -101,12 +102,6 @@ pub enum StateError {
         file: String,
         /// What the operating system or SQLite says.
         error: String,
-    },
-    /// The store was closed before.
-    #[error("the state directory {directory} was closed")]
-    Closed {
-        /// The directory.
-        directory: String,
     },
 }
 

@@ -414,11 +414,7 @@ impl StateStore {
         }
         self.send_request(purpose, facts)
             .recv()
-            .unwrap_or_else(|_| {
-                Err(StateError::Closed {
-                    directory: self.directory.clone(),
-                })
-            })
+            .unwrap_or_else(|_| Err(self.write_failed(&"it was closed")))
     }
 
     /// Hands a request to the writer thread, and returns the receiver of the result. A closed store

@@ -15,12 +15,11 @@ use crate::finding::Finding;
 use crate::locks::lock;
 use crate::record::{
     FieldValue, NO_CRAWLER, RecordField, RecordLine, RecordRow, RequestRecord, SAMPLE_FIELDS, Sink,
-    SiteJudgement, time_with_milliseconds,
+    SiteJudgement,
 };
 use crate::settings::{AddressDetail, EventSettings};
 use crate::time::Timestamp;
 use ahash::RandomState;
-use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -152,14 +151,6 @@ impl EventLog {
         }))
     }
 
-    /// Writes that a server was ejected, went down or returned. These lines have no rate limit,
-    /// because each ejection of a server is longer than the one before.
-    pub fn write_server_event(&self, event: &OriginServerEvent) {
-        if self.0.log.is_enabled() {
-            self.0.log.write(event);
-        }
-    }
-
     /// Takes the samples since the last call, for the history: at most 20 events of each site,
     /// crawler, identity, kind, rule and day, and 5,000 in total.
     pub fn take_samples(&self) -> Vec<RecordRow> {
@@ -181,14 +172,8 @@ impl EventLog {
         self.0.log.dropped()
     }
 
-    /// Waits until all events so far are written, for at most `limit`. First writes how many events
-    /// were left out since the last one.
+    /// Waits until all events so far are written, for at most `limit`.
     pub fn flush(&self, limit: Duration) {
-        let left_out = std::mem::take(&mut lock(&self.0.rate_state).left_out);
-        if left_out > 0 && self.0.log.is_enabled() {
-            let time = SystemTime::now();
-            self.0.log.write(&LeftOutCountLine { time, left_out });
-        }
         self.0.log.flush(limit);
     }
 
@@ -249,37 +234,6 @@ impl Sink for EventLog {
         drop(recent);
         drop(oldest);
     }
-}
-
-/// A line of the log about a server of an origin that gets no more requests, or gets them again.
-#[derive(Debug, Serialize)]
-pub struct OriginServerEvent {
-    /// RFC 3339 with milliseconds, UTC.
-    #[serde(serialize_with = "time_with_milliseconds")]
-    pub time: SystemTime,
-    /// `server_ejected`, `server_down` or `server_returned`.
-    pub event: &'static str,
-    /// The origin, as the metrics call it.
-    pub origin: String,
-    /// The server, by its URL and address.
-    pub server: String,
-    /// Why it gets none: the last failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'static str>,
-    /// The status of the health check, if that is the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// For how many seconds it gets none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<u64>,
-}
-
-/// A line of the log with the number of events that were left out.
-#[derive(Serialize)]
-struct LeftOutCountLine {
-    #[serde(serialize_with = "time_with_milliseconds")]
-    time: SystemTime,
-    left_out: u64,
 }
 
 /// Samples of events for the history.

@@ -20,7 +20,7 @@ pub use certificates::{
 };
 #[cfg(feature = "internals")]
 pub use events::EVENT_FIELDS;
-pub use events::{EventLog, OriginServerEvent};
+pub use events::EventLog;
 pub use metrics::{
     ConnectionGaugeGuard, Metrics, OriginMetrics, ServerId, SiteGaugeValues, StoreMetrics,
     UNCLAIMED, new_counter,

@@ -33,9 +33,6 @@ impl RequestMetrics {
         let monotonic = request.arrival.monotonic;
         self.traffic.requests.add(monotonic);
         if !request.unread.is_empty() {
-            if request.client.is_some() {
-                self.metrics.undeclared_proxy.inc();
-            }
             self.traffic
                 .count_unread_fields(request.client, request.unread, monotonic);
         }

@@ -247,7 +247,6 @@ impl InstanceUpkeep {
                 .marked_clients
                 .active_count(instance.clock.moment().monotonic) as i64,
         );
-        metrics.raise_counter(&metrics.events_left_out, instance.events.left_out());
         metrics.raise_counter(&metrics.events_dropped, instance.events.dropped());
         metrics.raise_counter(&metrics.access_log_dropped, instance.access.dropped());
         let list_health = self.list_health().into_iter();

@@ -379,7 +379,7 @@ impl Upstreams {
     fn record_failure(&self, server: &Arc<Server>, reason: &'static str) {
         let group = self.group(server.entry.index);
         let change = group.record_failure(server, reason, self.elapsed(), self.clock.moment().now);
-        self.report_change(server, change);
+        Upstreams::report_change(server, change);
     }
 
     /// Counts an answer for a server, and reports it if that brings the server back. A status that
@@ -389,7 +389,7 @@ impl Upstreams {
         if group.is_failure(status) {
             return self.record_failure(server, "status");
         }
-        self.report_change(server, group.record_answer(server, now));
+        Upstreams::report_change(server, group.record_answer(server, now));
     }
 
     /// Counts and logs a request without a server. `index` is that of its origin; `None` if no

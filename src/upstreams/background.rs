@@ -127,7 +127,7 @@ impl HealthChecker {
         }
         let elapsed = upstreams.elapsed();
         let change = group.record_check(server, rules, result, elapsed);
-        upstreams.report_change(server, change);
+        Upstreams::report_change(server, change);
     }
 
     /// Sends one GET and returns the status of the final response; 0 if it has none.

@@ -37,7 +37,7 @@ pub use tls::{ServerTls, TlsFileError, client_config_builder};
 
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};
-use crate::telemetry::{EventLog, Metrics, OriginMetrics, OriginServerEvent, ServerId};
+use crate::telemetry::{Metrics, OriginMetrics, ServerId};
 use group::{ServerChange, ServerGroup};
 use outcomes::UnroutedRequests;
 use server::{ConfiguredServer, Server};
@@ -56,7 +56,6 @@ pub struct Upstreams {
     unrouted: UnroutedRequests,
     started: Instant,
     metrics: OriginMetrics,
-    events: EventLog,
     clock: Clock,
 }
 
@@ -69,7 +68,6 @@ impl Upstreams {
     pub fn new(
         settings: &[OriginSettings],
         metrics: &Metrics,
-        events: EventLog,
         clock: Clock,
     ) -> Result<Upstreams, TlsFileError> {
         let mut groups = Vec::new();
@@ -89,7 +87,6 @@ impl Upstreams {
             unrouted: UnroutedRequests::default(),
             started: Instant::now(),
             metrics,
-            events,
             clock,
         })
     }
@@ -199,20 +196,18 @@ impl Upstreams {
         self.started.elapsed()
     }
 
-    /// Counts and logs the change of a server, if there was one.
-    fn report_change(&self, server: &Server, change: Option<ServerChange>) {
+    /// Logs the change of a server, if there was one.
+    fn report_change(server: &Server, change: Option<ServerChange>) {
         let Some(change) = change else { return };
         let name = server.display_name();
-        let (event, reason, status, seconds) = match change {
+        match change {
             ServerChange::Ejected(time, reason) => {
-                self.metrics.record_ejection(server.entry.index);
                 tracing::warn!(
                     server = name,
                     reason,
                     "the server failed; it gets no requests for {time:?}, then one as a test. Check that it runs and \
                      can be reached from here"
                 );
-                ("server_ejected", Some(reason), None, Some(time.as_secs()))
             }
             ServerChange::Down(ExclusionCause { reason, status, .. }) => {
                 tracing::warn!(
@@ -222,22 +217,11 @@ impl Upstreams {
                     "the health check of the server fails; it gets no requests until checks succeed. Check the \
                      server, and \"health\" of its origin"
                 );
-                ("server_down", Some(reason), status, None)
             }
             ServerChange::Returned => {
                 tracing::info!(server = name, "the server answers again and gets requests");
-                ("server_returned", None, None, None)
             }
-        };
-        self.events.write_server_event(&OriginServerEvent {
-            time: self.clock.now(),
-            event,
-            origin: self.group(server.entry.index).name(),
-            server: name,
-            reason,
-            status,
-            seconds,
-        });
+        }
     }
 }
 

@@ -35,7 +35,7 @@ fn unresolved_origin(hosts: &[&str]) -> OriginSettings {
 }
 
 fn new_upstreams(origins: &[OriginSettings]) -> Upstreams {
-    Upstreams::new(origins, &Metrics::new(), EventLog::off(), Clock::default()).expect("no files")
+    Upstreams::new(origins, &Metrics::new(), Clock::default()).expect("no files")
 }
 
 fn routing_facts(is_repeatable: bool) -> RoutingFacts<'static> {

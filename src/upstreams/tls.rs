@@ -324,23 +324,20 @@ impl TlsFileContent {
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
         let found =
             CertificateDer::pem_slice_iter(&self.bytes).collect::<std::result::Result<Vec<_>, _>>();
-        match found {
-            Ok(found)
-                if found
-                    .iter()
-                    .any(|certificate| X509Certificate::from_der(certificate).is_err()) =>
-            {
-                Err(file_error(
+        found
+            .ok()
+            .filter(|found| {
+                !found.is_empty()
+                    && found
+                        .iter()
+                        .all(|certificate| X509Certificate::from_der(certificate).is_ok())
+            })
+            .ok_or_else(|| {
+                file_error(
                     &self.file,
-                    "a certificate in this file cannot be read",
-                ))
-            }
-            Ok(found) if !found.is_empty() => Ok(found),
-            _ => Err(file_error(
-                &self.file,
-                "this file contains no certificate in PEM format",
-            )),
-        }
+                    "this file contains no certificate in PEM format, or a damaged one",
+                )
+            })
     }
 
     /// The private key in the file. Fails if there is none in PEM, or Pingora could not read it.

@@ -114,14 +114,10 @@ impl Explanation {
             lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
-            lines.add(
-                "host",
-                "no crawler has requested this host yet; a host with another port is another host",
-            );
-            hosts
-                .iter()
-                .take(MAX_HOSTS)
-                .for_each(|host| lines.add("requested", host));
+            lines.add("host", "no crawler has requested this host yet");
+            for host in hosts.iter().take(MAX_HOSTS) {
+                lines.add("requested", format!("{host}: use --host {host}"));
+            }
         }
         let identity = match (self.identity, self.doubt) {
             (Identity::Verified, _) => {

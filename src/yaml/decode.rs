@@ -377,7 +377,10 @@ impl<'n> NodeReader<'n> {
     /// nearest.
     pub fn word_position(self, words: &[&str], expected: &str) -> Option<usize> {
         let text = self.text(expected)?;
-        let place = words.iter().position(|word| *word == text);
+        // YAML 1.1 readers take a bare `off` for false.
+        let place = words
+            .iter()
+            .position(|word| *word == text || *word == "off" && text == "false");
         if place.is_none() {
             let near = nearest_word(text, words.iter().copied())
                 .map(|near| format!("did you mean \"{near}\"? Possible values"));
@@ -423,14 +426,7 @@ pub fn strip_http_scheme(url: &str) -> Option<&str> {
 /// Parses a duration: the sum of numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`). The
 /// error says what to write. More than a century is an error.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
-    let text = text.trim();
-    let is_number = text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_number && !text.is_empty() {
-        return Err("write a unit, like 10s, 10m or 10h");
-    }
-    parse_parts(text).ok_or("write a number with a unit, like 250ms, 30s, 10m, 1h30m or 14d")
+    parse_parts(text.trim()).ok_or("write a number with a unit, like 250ms, 30s, 10m, 1h30m or 14d")
 }
 
 /// The sum of the parts of a duration.

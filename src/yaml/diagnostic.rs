@@ -2,7 +2,7 @@
 //! file and what to do. It is rendered as rustc renders its errors, or in one line for logs.
 
 use super::{SourceFile, SourceSpan};
-use crate::printable::{is_hidden, printable};
+use crate::printable::{clip, is_hidden, printable};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::ops::Range;
@@ -189,7 +189,7 @@ impl Diagnostic {
     }
 
     /// What to do, and the number of further findings.
-    fn help_and_more(&self) -> Option<String> {
+    pub fn help_and_more(&self) -> Option<String> {
         let more =
             (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
         match (&self.help, more) {
@@ -223,7 +223,7 @@ impl Diagnostic {
             .chain(&self.label)
             .cloned()
             .chain(self.help_and_more())
-            .map(|text| elide_middle(on_one_line(&text)))
+            .map(|text| clip(&on_one_line(&text), 500))
             .collect();
         let line = self.one_line(source);
         if beside.is_empty() {
@@ -251,18 +251,6 @@ fn first_line_range(text: &str, span: SourceSpan) -> Range<usize> {
     let end = floor_char_boundary(text, span.end.max(start));
     let newline = text[start..end].find('\n');
     start..newline.map_or(end, |newline| start + newline)
-}
-
-/// The first and the last 250 characters of a text that has more than 500.
-fn elide_middle(text: String) -> String {
-    const END: usize = 250;
-    let length = text.chars().count();
-    if length <= 2 * END {
-        return text;
-    }
-    let first: String = text.chars().take(END).collect();
-    let last: String = text.chars().skip(length - END).collect();
-    format!("{first} [...] {last}")
 }
 
 /// Replaces a control character by another of as many bytes, so that offsets stay right. Line breaks

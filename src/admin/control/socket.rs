@@ -224,12 +224,8 @@ fn acquire_socket_lock(path: &Path) -> Result<Option<ProcessLock>, ControlError>
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(ControlError::io(path, error))
         }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            tracing::warn!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
-            Ok(None)
-        }
         Err(error) => {
-            tracing::debug!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
+            tracing::warn!(%error, "cannot lock the control socket: another crawlgate is noticed only while it answers");
             Ok(None)
         }
     }

@@ -9,7 +9,7 @@ use super::layout::{self, PageLayout, PageLink};
 use super::{Dashboard, PageError, PageResult};
 use crate::admin::query::QueryParameters;
 use crate::crawlers::Crawler;
-use crate::record::{CountsByIdentity, RecordedKind, RequestCounts};
+use crate::record::{CountsByIdentity, RecordedKind};
 use crate::report::charts::PeriodBar;
 use crate::report::{
     CrawlerRow, NumbersRow, ReportPeriod, count_with_error, crawler_name, is_unprovable_label,
@@ -17,7 +17,6 @@ use crate::report::{
 };
 use crate::state::history::{PathRequestCount, RequestHistoryError};
 use crate::telemetry::UNCLAIMED;
-use crate::time::Timestamp;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
 use askama::Template;
 
@@ -46,14 +45,6 @@ struct CrawlerPage<'a> {
     unlisted: Vec<(String, u64)>,
     /// The paths that were requested most, by whole days.
     paths: Vec<PathRequestCount>,
-    /// What was sent in each step of the period, without impostors.
-    sent: Vec<PeriodCountsBar>,
-}
-
-/// What was sent in one step of a period.
-struct PeriodCountsBar {
-    period: String,
-    counts: RequestCounts,
 }
 
 impl Dashboard {
@@ -98,7 +89,6 @@ impl Dashboard {
             suspected,
             suspended,
             bars: period.bars(&series),
-            sent: sent_bars(&period, &series),
             paths: history.top_paths(period.from, period.to, None, id)?,
             numbers,
             kinds: kind_counts(&totals),
@@ -132,24 +122,6 @@ fn identity_rows(site: &str, id: &str, counts: &CountsByIdentity) -> Vec<Numbers
         }
     }
     numbers
-}
-
-/// What was sent in each step with requests, without impostors.
-fn sent_bars(
-    period: &ReportPeriod,
-    series: &[(Timestamp, CountsByIdentity)],
-) -> Vec<PeriodCountsBar> {
-    let mut bars = Vec::new();
-    for (start, counts) in series {
-        let counts = counts.without_impostors();
-        if counts.requests() > 0 {
-            bars.push(PeriodCountsBar {
-                period: period.step_label(*start),
-                counts,
-            });
-        }
-    }
-    bars
 }
 
 /// The requests for a path, with their error.

@@ -1,21 +1,17 @@
 //! The dashboard's page of one site. It shows what crawlers did on the site, and the findings about
 //! the site's policy. It also shows the served robots.txt, each line with a link to the policy line
-//! that it comes from. Then it shows parts of the policy (the X-Robots-Tag rules and the tests),
-//! and the whole policy file. The lines of the policy file are numbered, so that other pages can
-//! link to a line.
+//! that it comes from. Then it shows the tests of the policy, and the whole policy file. The lines
+//! of the policy file are numbered, so that other pages can link to a line.
 
 use super::layout::{PageLayout, PageLink, site_link};
 use super::overview::live_report;
 use super::{Dashboard, PageError, PageResult};
 use crate::admin::query::QueryParameters;
 use crate::policy::Site;
-use crate::policy::model::{IndexingRule, ResponseConditions, StatusCondition};
 use crate::policy::site::RuleSource;
-use crate::printable::join;
 use crate::report::ReportFragment;
 use crate::sites::SiteStatus;
 use crate::verdict::source_location;
-use crate::yaml::located_values;
 use askama::Template;
 
 #[derive(Template)]
@@ -134,47 +130,6 @@ fn source_place_words(source: &RuleSource, site: &Site) -> (String, Option<u32>)
         RuleSource::Origin(_) => return (source_location(source, site).0, None),
     };
     (format!("{what}, line {line}"), Some(line))
-}
-
-/// The conditions of a rule for tags, in words.
-fn response_words(rule: &IndexingRule) -> String {
-    let mut conditions = condition_words(&rule.when);
-    if let Some(unless) = &rule.unless {
-        conditions.push(format!("not ({})", condition_words(unless).join(", ")));
-    }
-    if conditions.is_empty() {
-        "every response".to_owned()
-    } else {
-        conditions.join(", ")
-    }
-}
-
-/// The name and values of each condition that is set.
-fn condition_words(conditions: &ResponseConditions) -> Vec<String> {
-    let status = conditions
-        .status
-        .iter()
-        .map(|condition| match condition.value {
-            StatusCondition::Code(code) => code.to_string(),
-            StatusCondition::Class(class) => format!("{class}xx"),
-        });
-    [
-        ("paths", located_values(&conditions.paths).join(" ")),
-        (
-            "path_regex",
-            conditions
-                .path_regex
-                .as_ref()
-                .map(|regex| regex.value.clone())
-                .unwrap_or_default(),
-        ),
-        ("types", located_values(&conditions.types).join(" ")),
-        ("status", join(status, " ")),
-    ]
-    .into_iter()
-    .filter(|(_, value)| !value.is_empty())
-    .map(|(name, value)| format!("{name} {value}"))
-    .collect()
 }
 
 #[cfg(test)]

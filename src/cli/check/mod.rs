@@ -15,11 +15,12 @@ use super::{Result, findings_failure_unless, now, print_json, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
+use crate::files::read_bounded;
 use crate::policy::Site;
 use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
 use crate::policy::model::EnforcementMode;
 use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
-use crate::robots::RobotsFile;
+use crate::robots::{RobotsFile, RobotsKey};
 use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
@@ -235,8 +236,14 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
             ));
         }
     }
-    let own = server_flags::check_own_listeners(settings);
-    file.diagnostics.items.extend(own);
+    let served = settings.clone().with_default_listener();
+    if let Some(mut own) = server_flags::check_own_listeners(&served) {
+        // Flags may change that, and "crawlgate decide" has no such listener.
+        if settings.listen.is_empty() {
+            own.severity = Severity::Warning;
+        }
+        file.diagnostics.push(own);
+    }
     if settings
         .admin
         .is_some_and(|admin| admin.ip().is_unspecified())
@@ -451,14 +458,22 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     }
 }
 
-/// Whether a path is a robots.txt and not a policy: `-`, an http(s) URL, or a file with the extension
-/// `txt`.
+/// Whether a path is a robots.txt and not a policy: `-`, an http(s) URL, or a file. The file has the
+/// extension `txt`, or not that of a policy and a known key in its first line with a key.
 pub fn is_robots_txt(path: &Path) -> bool {
     let text = path.to_string_lossy();
-    let is_text = path
-        .extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
-    text == "-" || strip_http_scheme(&text).is_some() || is_text && !path.is_dir()
+    let extension = path.extension().unwrap_or_default();
+    let is_file = match extension.to_ascii_lowercase().as_encoded_bytes() {
+        b"txt" => !path.is_dir(),
+        b"yaml" | b"yml" => false,
+        _ => {
+            let file = RobotsFile::parse(read_bounded(path).unwrap_or_default());
+            let mut keys = file.lines().iter().flat_map(|line| &line.key_value);
+            let first = keys.next();
+            first.is_some_and(|first| first.key != RobotsKey::Unknown)
+        }
+    };
+    text == "-" || strip_http_scheme(&text).is_some() || is_file
 }
 
 /// Findings by severity, including those that are not listed. Each URL of a sitemap counts.

@@ -3,6 +3,7 @@
 //! `--fetch` also requests each of these URLs, within `--fetch-time`.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
+use crate::cli::origin_copy::truncate_file;
 use crate::cli::policies::{self, LoadedPolicy};
 use crate::cli::{Failure, Result, now};
 use crate::crawlers::Registry;
@@ -98,7 +99,8 @@ pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<Site
 fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<DatedRobotsTxt>) -> Result<Snapshot> {
     let sites = loaded.iter().filter_map(|file| file.site.clone());
     let mut entries: Vec<SiteEntry> = sites.map(|site| SiteEntry::new(site, now())).collect();
-    for file in robots_files {
+    for mut file in robots_files {
+        truncate_file(&file.name, &mut file.bytes);
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
         entries.extend(rules.site_entries().cloned());
     }

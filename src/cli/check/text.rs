@@ -14,6 +14,11 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
     print_findings(out, checked, notes)?;
     if !notes && checked.counts.note_count() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_summary())?;
+        if checked.counts.notes.contains_key("open-ended-path") && checked.sitemaps.is_empty() {
+            let help = "A rule like /p closes every path that begins with /p, perhaps more than is meant. --sitemap URL shows \
+                        which pages of your sitemap are closed.";
+            writeln!(out, "{help}\n")?;
+        }
     }
     for site in super::policies::valid_sites(&checked.loaded) {
         let report = SiteSummary::new(site, &checked.origins);

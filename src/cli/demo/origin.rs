@@ -50,10 +50,9 @@ fn serve_connection(mut stream: TcpStream) -> io::Result<()> {
         return write_response(&mut stream, 400, &site::NOT_FOUND, false);
     };
     io::copy(&mut input.take(head.body), &mut io::sink())?;
-    let (status, page) = match (head.method.as_str(), site::find_file(&head.target)) {
-        ("GET" | "HEAD", Some(page)) => (200, page),
-        ("GET" | "HEAD", None) => (404, &site::NOT_FOUND),
-        _ => (405, &site::NOT_FOUND),
+    let (status, page) = match site::find_file(&head.target) {
+        Some(page) => (200, page),
+        None => (404, &site::NOT_FOUND),
     };
     write_response(&mut stream, status, page, head.method == "HEAD")
 }
@@ -101,16 +100,10 @@ fn write_response(
     let reason = match status {
         200 => "OK",
         404 => "Not Found",
-        405 => "Method Not Allowed",
         _ => "Bad Request",
     };
-    let allow = if status == 405 {
-        "Allow: GET, HEAD\r\n"
-    } else {
-        ""
-    };
     let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         page.content_type(),
         page.body.len()
     );

@@ -8,11 +8,16 @@ use crate::origin::robots::{
     truncate_body,
 };
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
-use crate::robots::RobotsFile;
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::{OriginServerAddress, OriginSettings};
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::thread;
+
+/// What may be wrong with an origin that does not answer.
+const FASTCGI_HINT: &str = "\
+crawlgate speaks HTTP with the origin. PHP-FPM speaks FastCGI: for PHP, name your web server instead
+(faq.md in the documentation).";
 
 /// What all places answered: the first host over https, over http and from the origin, then the
 /// other hosts.
@@ -89,11 +94,16 @@ impl RobotsComparison {
             })
     }
 
+    /// The origin's rules for the first host. `None` without an answer that crawlers can read.
+    pub fn origin_rules(&self) -> Option<&[u8]> {
+        let origin = self.0.iter().find(|copy| copy.is_origin);
+        origin?.answer.rules()
+    }
+
     /// Whether the origin has no rules for the first host, but another place has some.
     pub fn origin_lacks_rules(&self) -> bool {
         let none = Some([].as_slice());
-        let origin = self.0.iter().find(|copy| copy.is_origin);
-        origin.is_some_and(|copy| copy.answer.rules() == none) && self.before() != none
+        self.origin_rules() == none && self.before() != none
     }
 }
 
@@ -160,7 +170,7 @@ impl HostRobotsAnswer {
 impl RobotsAnswer {
     /// The answer of a body. `is_html`: its media type is HTML.
     fn from_body(mut bytes: Vec<u8>, is_html: bool) -> RobotsAnswer {
-        truncate_body(&mut bytes);
+        truncate_body(&mut bytes, MAX_ROBOTS_BYTES);
         match find_defect(&RobotsFile::parse(bytes.as_slice()), is_html) {
             Some(defect) => {
                 RobotsAnswer::NoRules(format!("{defect}; crawlers read it as no rules"))
@@ -195,6 +205,9 @@ impl fmt::Display for RobotsComparison {
                 _ => "",
             };
             writeln!(out, "  {url:width$}  {text}{differs}")?;
+        }
+        if self.origin_rules().is_none() {
+            writeln!(out, "{FASTCGI_HINT}")?;
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ use std::path::Path;
 /// The robots block of every preset and of an imported policy begins so.
 const ROBOTS: &str = "robots:\n  origin: replace\n";
 const COMMENT: &str = "  comment: |\n";
+/// Of presets that enforce; a draft does not.
+const COPY_NOTE: &str = "# Copied as it is, this file blocks crawlers and replaces your robots.txt. `crawlgate init` writes one that only observes.\n";
 const ACKNOWLEDGEMENT: &str = "acknowledge: [site_disallowed]   # your old robots.txt did the same";
 
 /// The policies that crawlgate brings.
@@ -159,7 +161,7 @@ impl PolicyDraftInputs<'_> {
     /// The preset for the first host. The policy observes. It keeps the preset's tests; beside the
     /// origin's rules, which may disallow more, only those that expect `disallowed`.
     fn adapt_preset(&self, preset: Preset, source: DraftSource) -> String {
-        let text = preset.text();
+        let text = preset.text().replace(COPY_NOTE, "");
         let text = text.replace("hosts: [site.example, www.site.example]\n\n", "");
         let text = text.replace("site.example", &self.hosts[0]);
         let (rules, tests) = text.split_once("\ntests:\n  - ").unwrap_or((&text, ""));
@@ -257,7 +259,7 @@ fn observing_preset(preset: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{DraftSource, PolicyDraftInputs, Preset};
+    use super::{COPY_NOTE, DraftSource, PolicyDraftInputs, Preset};
     use crate::crawlers::Registry;
     use crate::policy::IncludedFiles;
     use crate::policy::model::{EnforcementMode, PreviousRobots};
@@ -311,6 +313,7 @@ mod tests {
             is_unchanged,
         };
         let draft = draft.render();
+        assert!(!draft.text.contains(COPY_NOTE), "{}", draft.text);
         let source = SourceFile {
             name: "shop.example.yaml".into(),
             text: draft.text.into(),
@@ -361,6 +364,8 @@ mod tests {
     #[test]
     fn every_preset_becomes_a_policy_that_observes() {
         for preset in Preset::value_variants() {
+            let enforces = preset.text().contains("mode: enforce");
+            assert_eq!(preset.text().contains(COPY_NOTE), enforces, "{preset:?}");
             let sources = [None, Some(&b""[..]), Some(BEFORE)]
                 .map(|before| checked_source(Some(*preset), before));
             let expected = match preset {

@@ -16,6 +16,7 @@ mod new_file_paths;
 use super::check;
 use super::shell_words::{program_word, shell_quote};
 use super::{Failure, Result, now, print_text};
+use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::import::{yaml_list, yaml_scalar};
 use crate::printable::printable_path;
 use crate::settings::{OriginServerAddress, parse_listen_address};
@@ -29,6 +30,9 @@ use std::time::Duration;
 
 /// How long crawlers may use a copy of robots.txt (RFC 9309 section 2.4).
 const FIRST_DAY: Duration = Duration::from_secs(86_400);
+/// Why `--unchanged-for` writes nothing without the origin.
+const ORIGIN_FAILED: &str =
+    "--unchanged-for needs the origin's robots.txt, so nothing was written; start the origin";
 /// `crawlgate import` prints the rest.
 const MAX_NOTES: usize = 5;
 
@@ -44,7 +48,7 @@ Examples:
   crawlgate init --host shop.example --origin http://127.0.0.1:3000 --unchanged-for 24h
   crawlgate init --host shop.example --origin http://127.0.0.1:3000 --preset search-yes-training-no
 
-Exit codes: 0 written, 1 the policy fails the check, 2 wrong usage or a file exists, 3 failed.")]
+Exit codes: 0 written, 1 the origin or the check fails, 2 wrong usage or a file exists, 3 failed.")]
 pub struct Arguments {
     /// The directory to write to
     #[arg(value_name = "DIR", default_value = ".")]
@@ -84,6 +88,18 @@ pub fn run(arguments: &Arguments) -> Result {
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
     print_text(&comparison)?;
+    if arguments.unchanged_for.is_some() && comparison.origin_rules().is_none() {
+        fail!(FindingsMessage, "{}", ORIGIN_FAILED);
+    }
+    let tdmrep = format!("{}/.well-known/tdmrep.json", origin.url());
+    if let Ok(RobotsFetchOutcome::File { bytes, .. }) = fetch_robots(&tdmrep)
+        && bytes.starts_with(b"[")
+    {
+        print_message!(
+            "note: {tdmrep} exists. If the policy has \"tdm\", crawlgate publishes its own file in place of this one. \
+             So write the rules of this file into \"tdm\""
+        );
+    }
     let is_unchanged =
         comparison.agrees() && (arguments.unchanged_for.is_some() || answers::confirm_unchanged()?);
     let draft = PolicyDraftInputs {

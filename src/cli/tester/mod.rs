@@ -4,6 +4,7 @@
 mod tested_agent;
 mod url_verdict;
 
+use super::origin_copy::truncate_file;
 use super::url_list::for_each_url;
 use super::{Failure, Result, file_failure, findings_failure_unless, print_result, url_host};
 use crate::audit::DatedRobotsTxt;
@@ -130,7 +131,11 @@ pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     warn_of_other_hosts(source, &urls);
     let (name, file) = match fetch_source(source)? {
-        RobotsFetchOutcome::File { bytes, location } => {
+        RobotsFetchOutcome::File {
+            mut bytes,
+            location,
+        } => {
+            truncate_file(&location, &mut bytes);
             let file = RobotsFile::parse(bytes);
             warn_unless_robots_txt(&location, &file);
             (location, file)
@@ -167,8 +172,8 @@ pub fn run(arguments: &Arguments) -> Result {
         let colour = super::supports_colour(&io::stdout());
         let mut out = super::stdout_printer(colour);
         if arguments.list.is_some() {
-            for of_agent in answers.chunk_by_mut(|one, other| one.agent == other.agent) {
-                url_verdict::write_short(of_agent, &name, urls.len(), &mut out)?;
+            for agent in &tested_agent {
+                url_verdict::write_short(agent, answers, &name, urls.len(), &mut out)?;
             }
         } else {
             for (place, answer) in answers.iter().enumerate() {
@@ -202,13 +207,19 @@ fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &Dialect
     Ok(())
 }
 
-/// Parses all `--agent` flags. `named` are the tokens of the file that the registry does not know.
+/// Parses all `--agent` flags, the same crawler once. `named` are the tokens of the file that the registry does not know.
 fn parse_agents<'a>(
     arguments: &'a Arguments,
     registry: &'a Registry,
     named: &'a SiteMarkers,
 ) -> Result<Vec<TestedAgent<'a>>> {
-    let agents = arguments.agents.iter().map(String::as_str);
+    let mut agents: Vec<&str> = Vec::new();
+    for agent in &arguments.agents {
+        if !agents.contains(&agent.as_str()) {
+            agents.push(agent);
+        }
+    }
+    let agents = agents.into_iter();
     if arguments.literal {
         Ok(agents.map(TestedAgent::from_token).collect())
     } else {
@@ -314,6 +325,7 @@ pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
         },
         fetched => require_file(fetched, source, purpose)?,
     };
+    truncate_file(&file.name, &mut file.bytes);
     let parsed = RobotsFile::parse(&*file.bytes);
     if parsed.is_html_page(false) && strip_http_scheme(source).is_some() {
         fail!(

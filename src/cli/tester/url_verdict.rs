@@ -159,19 +159,20 @@ pub struct VerdictsCsv<'a> {
     pub verdicts: &'a [UrlVerdict<'a>],
 }
 
-/// Writes the verdicts for a crawler: one line for each URL, the denied ones first, and how many of
-/// all `urls` are denied.
+/// Writes those of the verdicts that are for a crawler: one line for each URL, the denied ones first,
+/// and how many of all `urls` are denied.
 pub fn write_short(
+    tested_agent: &TestedAgent<'_>,
     verdicts: &mut [UrlVerdict<'_>],
     name: &str,
     urls: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut agent = String::new();
+    let agent = printable_excerpt(tested_agent.display_name());
     let mut denied = 0_usize;
     verdicts.sort_by_key(|verdict| verdict.allowed);
-    for verdict in &*verdicts {
-        agent = printable_excerpt(verdict.tested_agent.display_name());
+    let verdicts = verdicts.iter();
+    for verdict in verdicts.filter(|verdict| verdict.agent == tested_agent.written) {
         denied += usize::from(!verdict.allowed);
         let access = allow_or_deny(verdict.allowed);
         write!(out, "{access} {agent} {}", printable_excerpt(verdict.url))?;

@@ -297,8 +297,9 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>> {
-        let query = "SELECT number, time, note FROM checkpoints ORDER BY number DESC LIMIT 1";
+    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String, Option<String>)>> {
+        let query = "SELECT number, time, note, (SELECT authority FROM timestamps WHERE checkpoint = number) FROM checkpoints \
+                     ORDER BY number DESC LIMIT 1";
         self.query_first(query, [], |row| row.try_into())
     }
 

@@ -195,7 +195,7 @@ impl WriteTransaction<'_> {
             leaves: leaves.len(),
             root: merkle::tree_root(&leaves),
             number,
-            previous: last.map_or(Hash::ZERO, |(_, _, note)| line_hash(&note)),
+            previous: last.map_or(Hash::ZERO, |(_, _, note, _)| line_hash(&note)),
             time,
         };
         let note = key.sign_note(&checkpoint.to_text());

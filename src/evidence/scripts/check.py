@@ -126,10 +126,14 @@ for entry in map(json.loads, chain):
     named = data.get("proof_entry")
     target, crawler = value_of(entry, "target"), entry["chain"]["crawler"]
     kind = data["kind"] if data["kind"] != "allowed" else "not disallowed by robots.txt"
-    token = " with a licence token," if "license_token" in data else ""
-    reserved = " although a reservation of text and data mining was published," if "reserved" in data else ""
-    lacks = " without a licence," if "license" in (data.get("action"), data.get("would")) else token
-    print(data["arrived"], crawler + ":", kind + "," + lacks + reserved, data.get("rule", "no rule") + ", status", data["status"] or "not known")
+    reason = ""
+    if "license" in (data.get("action"), data.get("would")):
+        reason = " without a licence,"
+    elif "license_token" in data:
+        reason = " with a licence token,"
+    if "reserved" in data and "license_token" not in data:
+        reason += " although a reservation of text and data mining was published,"
+    print(data["arrived"], crawler + ":", kind + "," + reason, data.get("rule", "no rule") + ", status", data["status"] or "not known")
     print(data["arrived"], "identity:", proofs.get(named["sha256"], "the proof is older than the log") if named else data["identity"] + ", no proof")
     for version in [data["sha256"], *data["cached_sha256"]]:
         robots = open(f"robots/{version}.txt", "rb").read()

@@ -252,8 +252,10 @@ fn run_is_recorded_from_start_to_end() {
         let evidence = EvidenceRecorder::open(directory.path(), &bounds, AddressDetail::Full);
         let now = SystemTime::now();
         evidence.record_publication("shop", published_entry(STRICT_ROBOTS));
-        evidence.record("shop", "gptbot", now, || served_entry(STRICT_ROBOTS, now));
-        evidence.record("shop", "gptbot", now, || {
+        evidence.record("shop", "gptbot", now, false, || {
+            served_entry(STRICT_ROBOTS, now)
+        });
+        evidence.record("shop", "gptbot", now, false, || {
             request_entry(STRICT_ROBOTS, "/private/x", now)
         });
         evidence.close();
@@ -299,7 +301,7 @@ fn case_of_a_full_log_ends_where_entries_are_missing() {
     };
     let visit = |evidence: &EvidenceRecorder| {
         let now = SystemTime::now();
-        evidence.record("shop", "gptbot", now, || {
+        evidence.record("shop", "gptbot", now, false, || {
             request_entry(STRICT_ROBOTS, "/private/x", now)
         });
     };
@@ -354,7 +356,9 @@ fn unopenable_log_is_only_a_problem() {
         AddressDetail::Full,
     );
     let now = SystemTime::now();
-    evidence.record("shop", "gptbot", now, || served_entry(STRICT_ROBOTS, now));
+    evidence.record("shop", "gptbot", now, false, || {
+        served_entry(STRICT_ROBOTS, now)
+    });
     assert_eq!(evidence.lost_count(), 1);
     assert_eq!(evidence.problem().expect("a problem").id, "evidence");
     evidence.close();
@@ -370,7 +374,9 @@ fn full_log_counts_lost_entries() {
         AddressDetail::Full,
     );
     let now = SystemTime::now();
-    evidence.record("shop", "gptbot", now, || served_entry(STRICT_ROBOTS, now));
+    evidence.record("shop", "gptbot", now, false, || {
+        served_entry(STRICT_ROBOTS, now)
+    });
     evidence.close();
     assert_eq!(evidence.lost_count(), 1);
     assert_eq!(evidence.problem().expect("a problem").id, "evidence");
@@ -400,7 +406,9 @@ fn failed_publication_is_written_later() {
     std::fs::rename(file("evidence.db"), file("away")).expect("renamed");
     evidence.record_publication("shop", published_entry(STRICT_ROBOTS));
     let now = SystemTime::now();
-    evidence.record("shop", "gptbot", now, || served_entry(STRICT_ROBOTS, now));
+    evidence.record("shop", "gptbot", now, false, || {
+        served_entry(STRICT_ROBOTS, now)
+    });
     wait_until(|| evidence.problem().is_some());
     std::fs::rename(file("away"), file("evidence.db")).expect("renamed");
     wait_until(|| evidence.written_count() > 0);
@@ -422,7 +430,7 @@ fn handed_over_log_has_entries_of_both_processes() {
     let open = || EvidenceRecorder::open(directory.path(), &bounds, AddressDetail::Full);
     let visit = |evidence: &EvidenceRecorder, target: &str| {
         let now = SystemTime::now();
-        evidence.record("shop", "gptbot", now, || {
+        evidence.record("shop", "gptbot", now, false, || {
             request_entry(STRICT_ROBOTS, target, now)
         });
     };

@@ -458,6 +458,25 @@ fn declared_file_is_in_the_findings() {
 }
 
 #[test]
+fn file_that_was_answered_with_503_allows_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = open_for_writing(directory.path(), time_at(0)).expect("a log");
+    let mut unavailable = published_entry(LENIENT_ROBOTS);
+    unavailable.data.insert("answer".into(), 503.into());
+    let site = ChainName::of_site("shop");
+    append_entry(&mut log, &site, unavailable, time_at(2));
+    append_entry(&mut log, &site, published_entry(STRICT_ROBOTS), time_at(4));
+    let gptbot = ChainName::of_crawler("shop", "gptbot");
+    let request = request_entry(STRICT_ROBOTS, "/private/a", time_at(20));
+    append_entry(&mut log, &gptbot, request, time_at(20));
+    let case = CaseFixture::export(directory, log, &sample_scope());
+    let findings = case.verify_case(&case.archive).logs.remove(0);
+    assert_eq!(findings.requests[0].rejudged, "disallowed");
+    assert_eq!(findings.requests[0].remark, None);
+    assert_eq!(findings.published.len(), 2);
+}
+
+#[test]
 fn word_of_the_operator_is_reported() {
     let unknown = |field: &str, value: &str| {
         let directory = tempfile::tempdir().expect("a directory");

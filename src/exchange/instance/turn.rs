@@ -6,8 +6,8 @@
 
 use super::{Exchange, ExchangeTime, LocalFacts};
 use crate::exchange::{
-    CLOCK_INTERVAL, ExchangeStore, LogEntry, LogPosition, SharedFact, StoreBatch, StoreError,
-    StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
+    CLOCK_INTERVAL, ExchangeStore, LogEntry, LogPosition, MAX_NAME, SharedFact, StoreBatch,
+    StoreError, StoreIdentity, StoreOutage, codec, gone_key, own_publications::file_key,
 };
 use crate::facts::{AnyFact, Fact, HostObservation};
 use crate::policy::RobotsVersionId;
@@ -30,10 +30,6 @@ pub enum ObservationContinuity {
     /// Peers may still write it.
     Undecided,
 }
-
-/// The longest key of a fact in bytes. No instance writes a longer one: hosts have at most 253 bytes,
-/// names of sites and crawlers fewer.
-const MAX_KEY: usize = 4 * 1024;
 
 /// The most facts in one entry.
 pub const MAX_ENTRY_FACTS: usize = 2_000;
@@ -413,11 +409,11 @@ impl Exchange {
 
     /// Applies a fact: passes events and observations to `local`, and keeps publications, tenures
     /// and declarations that an instance is gone. Ignores facts of this run, facts that cannot be
-    /// decoded, and those with a key longer than `MAX_KEY`. An unknown file of a publication is
+    /// decoded, and those with a key longer than `MAX_NAME`. An unknown file of a publication is
     /// fetched later.
     fn apply_fact(&mut self, fact: SharedFact, local: &mut dyn LocalFacts) {
         self.totals.facts_read += 1;
-        if fact.key.len() > MAX_KEY {
+        if fact.key.len() > MAX_NAME {
             return;
         }
         if let Some(event) = codec::decode_event(&fact.key, self.clocks.to_own_exact(fact.at)) {

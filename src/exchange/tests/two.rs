@@ -4,7 +4,9 @@
 use super::life::{InstanceDisk, SimulatedInstance, TestRequest, WaitOutcome};
 use super::simulated::{ServerState, SimulatedServer, SimulatedStore};
 use crate::exchange::codec::encode_event;
-use crate::exchange::{ExchangeStore, MemberState, NoAccusationReason, StoreBatch};
+use crate::exchange::{
+    ExchangeStore, LogEntry, Member, MemberState, NoAccusationReason, StoreBatch,
+};
 use crate::facts::{ClientMark, Fact};
 use crate::time::Timestamp;
 use crate::verdict::Kind;
@@ -480,7 +482,7 @@ fn instance_alone_in_an_empty_store_begins_anew() {
 }
 
 #[test]
-fn fact_with_an_overlong_key_is_ignored_alone() {
+fn overlong_key_or_member_is_ignored_alone() {
     let mut world = TwoInstances::after_a_day_of_requests();
     let at = world.now.div_euclid(1_000);
     let facts = [
@@ -497,8 +499,19 @@ fn fact_with_an_overlong_key_is_ignored_alone() {
         };
         encode_event(&Fact::set(Timestamp(at), mark), at)
     });
+    let host = "h".repeat(5_000);
+    let entry = LogEntry {
+        member: Member {
+            id: "long".into(),
+            run: "long.1".into(),
+            host: host.clone(),
+            ..Member::default()
+        },
+        ..LogEntry::default()
+    };
     let batch = StoreBatch {
         facts: facts.into(),
+        entry: Some(entry),
         ..StoreBatch::default()
     };
     let mut store = SimulatedStore(&world.store, false);
@@ -510,6 +523,13 @@ fn fact_with_an_overlong_key_is_ignored_alone() {
     world.pass_time(4_000);
     let marked = world.instances[2].orders.marks_and_pause().0;
     assert_eq!(marked, ["192.0.2.2".parse::<IpAddr>().expect("an address")]);
+    // The first ones read the log, and the last one the sets.
+    for instance in &world.instances {
+        let time = instance.exchange_time(world.now);
+        let members = instance.exchange.status(time).members;
+        assert_eq!(members.len(), 3);
+        assert!(members.iter().all(|known| known.member.host != host));
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub enum FetchResult {
 }
 
 /// Why an origin gave no usable response.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct FetchFailure {
     /// For a person.
@@ -44,17 +44,22 @@ pub struct FetchFailure {
     /// Whether the origin redirects to its public name, which is crawlgate's, or to a URL that
     /// crawlgate does not follow.
     pub is_redirect: bool,
+    /// Whether a server gave no answer at all, so that every site that it has fails alike. The reason
+    /// names the server.
+    #[serde(default)]
+    pub is_server_down: bool,
 }
 
 impl FetchFailure {
     /// The origin redirects to a URL that crawlgate does not follow.
     pub fn redirect_refused(url: &str, why: impl std::fmt::Display) -> FetchFailure {
         FetchFailure {
-            reason: format!(
+            is_redirect: true,
+            ..format!(
                 "it redirects to {url}, and {why}; crawlgate follows redirects to the hosts of the site, to the \
                  servers of the origin, and to public addresses over https"
-            ),
-            is_redirect: true,
+            )
+            .into()
         }
     }
 }
@@ -63,7 +68,7 @@ impl<T: Into<String>> From<T> for FetchFailure {
     fn from(reason: T) -> FetchFailure {
         FetchFailure {
             reason: reason.into(),
-            is_redirect: false,
+            ..FetchFailure::default()
         }
     }
 }
@@ -98,16 +103,17 @@ pub fn find_defect(file: &RobotsFile, html: bool) -> Option<&'static str> {
     }
 }
 
-/// Truncates a body to the 500 KiB that crawlers read, at the end of a line, because half a line
-/// would be another rule. Returns a note for a person; `None` if the body is shorter.
-pub fn truncate_body(bytes: &mut Vec<u8>) -> Option<&'static str> {
+/// Truncates a body of more than the 500 KiB that crawlers read to `max` bytes, at the end of a line,
+/// because half a line would be another rule. Returns a note for a person; `None` if the body is
+/// shorter.
+pub fn truncate_body(bytes: &mut Vec<u8>, max: usize) -> Option<&'static str> {
     if bytes.len() <= MAX_ROBOTS_BYTES {
         return None;
     }
-    bytes.truncate(MAX_ROBOTS_BYTES);
+    bytes.truncate(max);
     let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
     bytes.truncate(end);
     Some(
-        "the file is larger than 500 KiB; crawlers read no more than that, and crawlgate publishes no more",
+        "the file is larger than 500 KiB, and crawlers read no more than that; crawlgate leaves out the rest",
     )
 }

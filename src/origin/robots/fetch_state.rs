@@ -16,7 +16,7 @@
 use super::fetch_result::{FetchFailure, FetchResult, find_defect, truncate_body};
 use crate::facts::clamp_to_now;
 use crate::policy::origin::OriginCopyState;
-use crate::robots::{RobotsFile, RobotsKey};
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile, RobotsKey};
 use crate::time::Timestamp;
 use LastAnswer::{Failed, Gone, HeldBack, InUse, Unasked};
 use serde::{Deserialize, Serialize};
@@ -221,6 +221,11 @@ impl FetchState {
         matches!(&self.last_answer, Failed { why, .. } if why.is_redirect)
     }
 
+    /// Whether the last fetch failed because a server gave no answer at all.
+    pub fn is_server_down(&self) -> bool {
+        matches!(&self.last_answer, Failed { why, .. } if why.is_server_down)
+    }
+
     /// When crawlgate will believe that the rules are gone; `None` unless that is the origin's last
     /// answer.
     pub fn believed_at(&self) -> Option<Timestamp> {
@@ -294,7 +299,7 @@ impl FetchState {
                 last_modified,
                 html,
             } => {
-                let reason = truncate_body(&mut bytes).map(str::to_owned);
+                let reason = truncate_body(&mut bytes, MAX_ROBOTS_BYTES).map(str::to_owned);
                 let file = RobotsFile::parse(bytes);
                 if let Some(reason) = find_defect(&file, html) {
                     return self.record_failure(format!("{url}: {reason}").into(), now, jitter);
@@ -370,7 +375,7 @@ impl FetchState {
     /// Returns `None`, as the result of the fetch.
     fn record_failure(
         &mut self,
-        why: FetchFailure,
+        mut why: FetchFailure,
         now: Timestamp,
         jitter: f64,
     ) -> Option<FetchedCopy> {
@@ -382,10 +387,7 @@ impl FetchState {
         let wait = FIRST_RETRY.saturating_mul(1 << before.min(16)).min(REFRESH);
         // Only longer: moments are whole seconds, so a slightly shorter wait would lose a second.
         self.due = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
-        let why = FetchFailure {
-            reason: truncate_text(why.reason),
-            ..why
-        };
+        why.reason = truncate_text(why.reason);
         self.last_answer = Failed {
             why,
             failures: before.saturating_add(1),

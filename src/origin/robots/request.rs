@@ -253,18 +253,17 @@ fn fetch_from_server(
                 return Unreachable(FetchFailure::redirect_refused(&url, error));
             }
             Err(error) => {
-                // The server is at fault, for every host that it has.
                 let at = destination.host.map_or(url, |_| server.url());
-                return unusable_response_result(&at, failure_reason(&error));
+                return Unreachable(FetchFailure {
+                    is_server_down: true,
+                    ..format!("{at}: {}", failure_reason(&error)).into()
+                });
             }
         };
         if destination.host.is_none()
             && header_text(&response, "server").is_some_and(|name| name == "crawlgate")
         {
-            return Unreachable(FetchFailure {
-                reason: format!("{url}: the redirects lead back to crawlgate"),
-                is_redirect: true,
-            });
+            return Unreachable(FetchFailure::redirect_refused(&url, "that is crawlgate"));
         }
         let status = response.status().as_u16();
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {

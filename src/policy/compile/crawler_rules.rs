@@ -25,7 +25,7 @@ const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 /// Retry-After in seconds while the proof of a claim may still come.
 const AWAITING_PROOF: u32 = 60;
 
-/// The most tokens that the origin's file may add.
+/// The most tokens that the origin's file may add. Tokens that are known anyway do not count.
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
 
@@ -41,7 +41,10 @@ pub fn unlisted_tokens(policy: &Policy, origin: &[String], registry: &Registry) 
     let origin = origin.iter().map(String::as_str);
     let origin = origin.filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
     let agents = agents.map(|agent| agent.as_str());
-    unregistered_tokens(agents.chain(origin.take(MAX_ORIGIN_TOKENS)), registry)
+    let max = agents.clone().count() + MAX_ORIGIN_TOKENS;
+    let mut tokens = unregistered_tokens(agents.chain(origin), registry);
+    tokens.truncate(max);
+    tokens
 }
 
 /// Computes the rules of every crawler that a user agent can claim to be, with the answers and Google

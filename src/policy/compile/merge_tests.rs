@@ -829,6 +829,21 @@ fn origin_token_of_browsers_is_no_crawler() {
 }
 
 #[test]
+fn known_tokens_take_no_place_of_unknown_ones() {
+    let known = Registry::builtin().crawlers().iter();
+    let known = known.flat_map(|crawler| &crawler.tokens);
+    let unknown: Vec<String> = (1..=1_001).map(|n| format!("shop{n}bot")).collect();
+    let origin: String = known
+        .chain(&unknown)
+        .map(|token| format!("User-agent: {token}\n"))
+        .collect();
+    let policy = "robots: { origin: only }\n";
+    let tokens = compile_site(policy, &(origin + "Disallow: /x/\n")).tokens;
+    assert!(tokens.token_claim("shop1000bot").is_some());
+    assert!(tokens.token_claim("shop1001bot").is_none());
+}
+
+#[test]
 fn staging_and_replace_ignore_the_origin() {
     let origin = "User-agent: *\nDisallow: /origin/\n";
     for policy in ["environment: staging\n", "robots: { origin: replace }\n"] {

@@ -168,8 +168,8 @@ fn too_large_error(policy: &Policy, origin: Option<&OriginRobotsTxt>, size: usiz
         Some(origin) => {
             let theirs = origin.file.bytes().len();
             let message = format!(
-                "with the origin's robots.txt, {} ({theirs} bytes), this robots.txt would have \
-                 {size} bytes. Crawlers read 500 KiB ({MAX_ROBOTS_BYTES} bytes)",
+                "with the rules of {} ({theirs} bytes), robots.txt would have {size} bytes. \
+                 Crawlers read 500 KiB ({MAX_ROBOTS_BYTES} bytes)",
                 origin.location
             );
             Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER_RULES)

@@ -196,10 +196,8 @@ fn enforcement_fields(fields: &mut MapFields<'_>) -> EnforcementFields {
 }
 
 fn mode(node: NodeReader<'_>) -> Option<EnforcementMode> {
-    // YAML 1.1 readers take a bare `off` for false; so both are read.
     let modes = [
         ("off", EnforcementMode::Off),
-        ("false", EnforcementMode::Off),
         ("observe", EnforcementMode::Observe),
         ("enforce", EnforcementMode::Enforce),
     ];

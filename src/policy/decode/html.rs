@@ -10,8 +10,7 @@ use crate::yaml::{MapFields, NodeReader};
 pub fn html(node: NodeReader<'_>) -> HtmlPolicy {
     const MAP: &str = "a map: meta, paths, not";
     if !node.is_map() {
-        // YAML 1.1 readers take a bare `off` for false.
-        let words = [("off", false), ("false", false), ("meta", true)];
+        let words = [("off", false), ("meta", true)];
         let meta = node.word(&words, &format!("off, meta, or {MAP}"));
         return HtmlPolicy {
             meta: meta.unwrap_or_default(),

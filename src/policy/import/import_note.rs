@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ImportNote {
     /// A finding of the lints, which says what crawlers do not read.
-    #[error("{0}")]
+    #[error("a part that crawlers do not read is left out: {0}")]
     Finding(String),
     /// The policy needs an acknowledgement, because it closes the site to Googlebot.
     #[error(

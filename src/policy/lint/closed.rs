@@ -12,32 +12,36 @@ use crate::yaml::Diagnostics;
 
 /// Files that pages need: their name in a finding, their extensions, and their usual folders.
 const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
-    ("style sheets", &["css"], &["css", "styles", "stylesheets"]),
+    (
+        "style sheets",
+        &["css"],
+        &["css/", "styles/", "stylesheets/"],
+    ),
     (
         "scripts",
         &["js", "mjs"],
-        &["js", "javascript", "javascripts"],
+        &["js/", "javascript/", "javascripts/"],
     ),
     (
         "images",
         &["png", "jpg", "jpeg", "gif", "webp", "svg"],
-        &["img", "images", "wp-content/uploads"],
+        &["img/", "images/", "wp-content/uploads/"],
     ),
 ];
 /// Usual folders of all of them.
 const FOLDERS_OF_ALL: [&str; 12] = [
-    "assets",
-    "static",
-    "_next/static",
-    "_nuxt",
-    "pub/static",
-    "dist",
-    "themes",
-    "skins",
-    "skin",
-    "wp-includes",
-    "wp-content/themes",
-    "wp-content/plugins",
+    "assets/",
+    "static/",
+    "_next/static/",
+    "_nuxt/",
+    "pub/static/",
+    "dist/",
+    "themes/",
+    "skins/",
+    "skin/",
+    "wp-includes/",
+    "wp-content/themes/",
+    "wp-content/plugins/",
 ];
 
 /// Reports closed sites (only of a file: a policy has an interlock), and closed files that pages
@@ -151,37 +155,36 @@ fn lint_closed_resources(crawlers: &str, group: &SubjectGroup, diagnostics: &mut
 }
 
 /// The kinds of resources that a pattern closes and no other rule of the group opens again. The
-/// pattern must be a usual folder in the site's root (`/css/`) or an extension (`/*.css$`). A
-/// sample URL of each kind is tried.
+/// pattern must be a usual folder in the site's root (`/css/`), a folder around one
+/// (`/wp-content/`), or an extension (`/*.css$`). Sample URLs of each kind are tried.
 fn closed_resources(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     let path = pattern
         .trim_end_matches(['$', '*'])
         .trim_start_matches(['/', '*']);
     let folder = path.trim_end_matches('/');
     let mut closed = Vec::new();
+    let mut scratch = TargetScratch::default();
     for (kind, endings, folders) in &RESOURCES {
+        let mut known = endings.iter();
         let ending = path
             .strip_prefix('.')
-            .filter(|ending| contains_ignoring_case(endings, ending));
-        let sample = if let Some(ending) = ending {
-            format!("/folder/sample.{ending}")
-        } else if contains_ignoring_case(&FOLDERS_OF_ALL, folder)
-            || contains_ignoring_case(folders, folder)
-        {
-            // Rules that open some extensions may leave out the rare ones.
-            format!("/{folder}/sample.{}", endings[0])
-        } else {
-            continue;
-        };
-        let mut scratch = TargetScratch::default();
-        let target = scratch.normalise(sample.as_bytes()).sent;
-        if group.deciding_rule(target).is_some_and(|rule| !rule.allow) {
+            .filter(|ending| known.any(|known| known.eq_ignore_ascii_case(ending)));
+        // An extension is tried in any folder.
+        let folder = ending.map_or(folder, |_| "skin");
+        // Rules that open some extensions may leave out the rare ones.
+        let ending = ending.unwrap_or(endings[0]);
+        let lower = folder.to_ascii_lowercase();
+        let known = FOLDERS_OF_ALL.iter().chain(*folders);
+        let rests = known.filter_map(|known| known.strip_prefix(&*lower));
+        // "/wp-" closes all folders of WordPress.
+        let mut rests = rests.filter(|rest| rest.starts_with('/') || lower.ends_with('-'));
+        if rests.any(|rest| {
+            let sample = format!("/{folder}{rest}sample.{ending}");
+            let target = scratch.normalise(sample.as_bytes()).sent;
+            group.deciding_rule(target).is_some_and(|rule| !rule.allow)
+        }) {
             closed.push(*kind);
         }
     }
     closed
-}
-
-fn contains_ignoring_case(words: &[&str], word: &str) -> bool {
-    words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }

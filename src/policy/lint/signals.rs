@@ -1,7 +1,7 @@
 //! Lints of a policy's statements about the use of content. They report statements that contradict
-//! each other in different vocabularies (such as Content-Signal and Content-Usage). They also
-//! report licence URLs without https, demands for a licence when no licence is named, and demands
-//! for a licence that search engines would get, too.
+//! each other in different vocabularies (such as Content-Signal and Content-Usage), and rules that
+//! never count. They also report licence URLs without https, demands for a licence when no licence is
+//! named, and demands for a licence that search engines would get, too.
 
 use super::catalogue as lints;
 use crate::crawlers::{Purpose, Registry};
@@ -11,11 +11,13 @@ use crate::policy::model::{
 };
 use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
+use crate::robots::PathPattern;
 use crate::yaml::{Diagnostics, SourceSpan};
 
 /// Checks a site's statements about the use of content.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_disagreements(site, diagnostics);
+    lint_unreachable_rules(site, diagnostics);
     lint_missing_licenses(site, diagnostics);
     lint_license_for_search(site, registry, diagnostics);
     lint_plain_http(site, diagnostics);
@@ -74,6 +76,33 @@ fn stated_values(
     let signal = signal.map(|value| (category.name(), value.value, value.span));
     let usage = usage.map(|(written, granted)| (name, *granted, written.span));
     signal.into_iter().chain(usage).collect()
+}
+
+/// Reports paths of `tdm` and of licences that never count: the first match counts.
+fn lint_unreachable_rules(site: &Site, diagnostics: &mut Diagnostics) {
+    let tdm = site.policy.tdm.iter().map(|rule| &rule.paths);
+    let licenses = site.policy.robots.signals.licenses.iter();
+    let licenses = licenses.map(|rule| &rule.paths);
+    for rules in [tdm.collect::<Vec<_>>(), licenses.collect()] {
+        let mut earlier: Vec<PathPattern> = Vec::new();
+        for paths in rules {
+            for path in paths {
+                let pattern = PathPattern::new(path);
+                if earlier.iter().any(|one| one.covers(&pattern)) {
+                    lints::UNREACHABLE_RULE.report(
+                        diagnostics,
+                        path.span,
+                        "this path never counts: an earlier rule covers it, and the first match counts",
+                        "move this rule up, or remove the path",
+                    );
+                }
+                earlier.push(pattern);
+            }
+            if paths.is_empty() {
+                earlier.push(PathPattern::new("/"));
+            }
+        }
+    }
 }
 
 /// Reports a demand for a licence that reaches Googlebot: search engines buy no licences, and drop

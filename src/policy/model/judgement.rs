@@ -31,7 +31,7 @@ pub enum Verdict {
     Disallowed,
     /// The crawler's operator says that robots.txt does not bind it.
     NotBound,
-    /// The client is no crawler, so the rules say nothing.
+    /// The client is no crawler, or the host is not one of the policy's: the rules say nothing.
     #[default]
     NotACrawler,
 }
@@ -81,7 +81,7 @@ pub enum Kind {
     Unverified,
     /// Disallowed, but the policy exempts the crawler: no violation.
     Exempt,
-    /// The client is no crawler: the request is not judged.
+    /// The client is no crawler, or the host is not one of the policy's: the request is not judged.
     #[default]
     NotACrawler,
 }

@@ -34,9 +34,7 @@ pub use html::RobotsMetaPaths;
 pub use networks::CrawlerNetworks;
 pub use pages::{PageTemplate, PageTemplatePart, SiteAnswerPages};
 pub use robots_txt::{DroppedRule, PreviousRobotsTxt, RobotsTxt, RuleSource};
-pub use signals::{
-    CompiledSignals, License, PathSignals, SignalField, TdmRepFile, reserves_training,
-};
+pub use signals::{CompiledSignals, License, PathSignals, SignalField, TdmRepFile};
 pub use snapshot::Snapshot;
 pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagRules, combine_with_origin};
 pub use version::RobotsVersionId;

@@ -6,7 +6,10 @@
 //! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
 //! (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community Group Final Report of 2024-05-10.
 
-use crate::robots::{PathPattern, RequestTarget, RuleSet, without_query};
+use crate::policy::model::SignalCategory;
+use crate::policy::signal_lines::ContentSignalPart::Category;
+use crate::policy::signal_lines::{parse_content_signal, parse_content_usage, parse_usage_member};
+use crate::robots::{PathPattern, RequestTarget, RuleGroup, RuleSet, without_query};
 use std::sync::Arc;
 
 const TDMREP_PATH: &[u8] = b"/.well-known/tdmrep.json";
@@ -93,24 +96,6 @@ impl TdmStatement {
     }
 }
 
-/// The lines that reserve a use of the content against AI training, with the value that does so.
-const RESERVATIONS: [(&str, &str); 4] = [
-    ("Content-Signal", "ai-train=no"),
-    ("Content-Usage", "train-ai=n"),
-    ("Content-Usage", "train-genai=n"),
-    ("tdm-reservation", "1"),
-];
-
-/// Whether a line of a response or of robots.txt reserves the content against AI training.
-pub fn reserves_training(name: &str, value: &str) -> bool {
-    RESERVATIONS.iter().any(|(known, reserved)| {
-        name.eq_ignore_ascii_case(known)
-            && value
-                .split(',')
-                .any(|part| part.trim().eq_ignore_ascii_case(reserved))
-    })
-}
-
 /// Whether one of the patterns matches; no patterns match everything.
 fn paths_match(paths: &[PathPattern], path: &[u8]) -> bool {
     paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
@@ -168,6 +153,38 @@ impl CompiledSignals {
             .collect()
     }
 
+    /// Whether a reservation of this path against AI training is published: by `tdm`, by a header, or
+    /// by this group of robots.txt. Content-Signal of the group replaces the header. Of several lines
+    /// of Content-Usage the one with the longest path counts, and of equal paths the one that grants.
+    /// Licences, TDM policies and `tdmrep.json` are not reserved.
+    pub fn reserves_training(&self, target: RequestTarget<'_>, group: Option<&RuleGroup>) -> bool {
+        let path = target.forms().last().unwrap_or(target.sent);
+        let lines = group.into_iter().flat_map(|group| &group.extensions);
+        let mut statements: Vec<(&str, &str)> = self.fields(self.for_path(target)).collect();
+        let in_tdm = statements.contains(&("tdm-reservation", "1"));
+        statements.extend(lines.map(|line| (&*line.key, &*line.value)));
+        let mut in_signal = false;
+        let mut usage = (0, None);
+        for (name, value) in statements {
+            if name.eq_ignore_ascii_case("Content-Signal") {
+                let denied = Category(SignalCategory::AiTrain, false);
+                in_signal = parse_content_signal(value).any(|(_, part)| part == Some(denied));
+            }
+            if name.eq_ignore_ascii_case("Content-Usage") {
+                let (written, members) = parse_content_usage(value);
+                let pattern = PathPattern::new(written.unwrap_or("/"));
+                let members = members.iter().flatten();
+                let mut stated = members.flat_map(|member| parse_usage_member(member).0);
+                // Of equal keys the last counts (RFC 9651 section 3.2).
+                let granted = stated.rfind(|(key, _)| *key == "train-ai").map(|one| one.1);
+                if pattern.matches(path) {
+                    usage = usage.max((pattern.priority(), granted));
+                }
+            }
+        }
+        (in_tdm || in_signal || usage.1 == Some(false)) && !self.is_terms_page(target)
+    }
+
     /// The header fields with their values by path, for servers that know only paths. Content-Usage
     /// has the longest paths first; the other fields keep the order of the policy.
     pub fn fields_by_path(&self) -> Vec<SignalField<'_>> {
@@ -178,9 +195,7 @@ impl CompiledSignals {
             .zip(&self.usage)
             .map(|(rule, usage)| (Some(&rule.pattern), usage.as_str()))
             .collect();
-        usage.sort_by_key(|(pattern, _)| {
-            std::cmp::Reverse(pattern.map_or(0, |pattern| pattern.as_str().len()))
-        });
+        usage.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.map(PathPattern::priority)));
         usage.extend(
             self.default_usage
                 .iter()
@@ -238,12 +253,11 @@ impl CompiledSignals {
         self.tdmrep.is_some() && path == TDMREP_PATH
     }
 
-    /// Whether a request is for a licence or a TDM policy that the site names. Only paths are
-    /// compared, not hosts.
+    /// Whether a request is for `/.well-known/tdmrep.json`, or for a licence or a TDM policy that the
+    /// site names. Only paths are compared, not hosts.
     pub fn is_terms_page(&self, target: RequestTarget<'_>) -> bool {
-        self.terms
-            .iter()
-            .any(|path| **path == *without_query(target.sent))
+        let requested = without_query(target.sent);
+        requested == TDMREP_PATH || self.terms.iter().any(|path| **path == *requested)
     }
 }
 
@@ -260,21 +274,78 @@ fn with_paths<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::reserves_training;
+    use super::*;
+    use crate::robots::{ExtensionLine, TargetScratch};
+
+    /// Whether `/press/1` is reserved by these headers and by these lines of a group.
+    fn is_reserved(signals: &CompiledSignals, lines: &[&str]) -> bool {
+        let extensions = lines.iter().map(|line| {
+            let (key, value) = line.split_once(": ").expect("a line");
+            ExtensionLine {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            }
+        });
+        let group = RuleGroup {
+            extensions: extensions.collect(),
+            ..RuleGroup::default()
+        };
+        let mut scratch = TargetScratch::default();
+        signals.reserves_training(scratch.normalise(b"/press/1"), Some(&group))
+    }
 
     #[test]
     fn reservation_is_a_denied_use_for_training() {
-        for (name, value, reserved) in [
-            ("content-signal", "search=yes, AI-Train=no", true),
-            ("Content-Signal", "ai-train=yes, search=no", false),
-            ("Content-Usage", "search=y, train-ai=n", true),
-            ("Content-Usage", "train-genai=n", true),
-            ("Content-Usage", "/press/ train-ai=n", false),
-            ("tdm-reservation", "1", true),
-            ("tdm-reservation", "0", false),
-            ("tdm-policy", "1", false),
+        for (lines, reserved) in [
+            (&["content-signal: search=yes, AI-Train = no"][..], true),
+            (&["Content-Signal: ai-train=yes, search=no"], false),
+            (&["Content-Usage: search=y, train-ai=n;x=1"], true),
+            (&["Content-Usage: train-ai=n, train-ai=y"], false),
+            (&["Content-Usage: Train-AI=n"], false),
+            (&["Content-Usage: train-ai=n, not a key"], false),
+            (&["Content-Usage: /press/ train-ai=n"], true),
+            (&["Content-Usage: /other/ train-ai=n"], false),
+            (
+                &[
+                    "Content-Usage: /press/ train-ai=y",
+                    "Content-Usage: train-ai=n",
+                ],
+                false,
+            ),
+            (
+                &["Content-Usage: train-ai=n", "Content-Usage: search=y"],
+                true,
+            ),
+            (
+                &[
+                    "Content-Usage: train-ai=n",
+                    "Content-Usage: /press/ search=y",
+                ],
+                false,
+            ),
         ] {
-            assert_eq!(reserves_training(name, value), reserved, "{name}: {value}");
+            let found = is_reserved(&CompiledSignals::default(), lines);
+            assert_eq!(found, reserved, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn grant_of_the_group_counts_but_not_against_tdm() {
+        let mut signals = CompiledSignals {
+            content_signal: Some("ai-train=no".to_owned()),
+            default_usage: Some("train-ai=n".to_owned()),
+            ..CompiledSignals::default()
+        };
+        let granted = ["Content-Signal: ai-train=yes", "Content-Usage: train-ai=y"];
+        assert!(is_reserved(&signals, &[]) && is_reserved(&signals, &granted[..1]));
+        assert!(!is_reserved(&signals, &granted));
+        signals.tdm.push(TdmStatement {
+            paths: Vec::new(),
+            reserved: true,
+            policy: None,
+        });
+        assert!(is_reserved(&signals, &granted));
+        signals.terms.push(b"/press/1".as_slice().into());
+        assert!(!is_reserved(&signals, &[]));
     }
 }

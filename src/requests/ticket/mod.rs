@@ -12,11 +12,12 @@ use super::response_outcome::{ResponseEnd, ResponseOutcome};
 use super::upload_meter::{UploadError, UploadMeter};
 use crate::answers::AnswerCache;
 use crate::clock::Clock;
-use crate::forwarding::ForwardedElement;
+use crate::forwarding::{EditableHead, ForwardedElement, TDM_RESERVATION};
 use crate::judge::{Judge, Recorder, record_front_page_tags};
 use crate::policy::SiteEntry;
 use crate::record::{ArrivalTimes, Judgement, RequestCopy, RequestRecord, SentResponse};
 use crate::settings::{ClientAddressField, Limits};
+use crate::telemetry::LogThrottle;
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct RequestServices {
     pub client_address: ClientAddressField,
     /// Bounds on bodies.
     pub limits: Limits,
+    /// The lines about requests that came through crawlgate too often.
+    pub loops: LogThrottle,
 }
 
 /// One request. Boxed, because a ticket is moved often, and moving half a kilobyte each time costs
@@ -239,9 +242,11 @@ impl Ticket {
         judgement.narrow_snapshot(request.host());
     }
 
-    /// Sets how long the origin took to send the head of its response.
-    pub fn set_origin_elapsed(&mut self, elapsed: Option<Duration>) {
-        self.0.record.response.origin_elapsed = elapsed;
+    /// Records the head of the origin's response, and how long the origin took to send it.
+    pub fn record_origin_head(&mut self, head: &impl EditableHead, elapsed: Option<Duration>) {
+        let response = &mut self.0.record.response;
+        response.origin_elapsed = elapsed;
+        response.permits_mining = head.lines(TDM_RESERVATION).any(|value| value == b"0");
     }
 
     /// Sets the address of the server of the origin that gets the request.

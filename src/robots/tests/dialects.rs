@@ -1044,12 +1044,23 @@ fn url_path_is_extracted() {
             path,
             "{url}"
         );
-        assert_both(
+        let is_relative =
+            !url.starts_with('/') && !url.contains("://") && !["", "#"].contains(&url);
+        assert_each(
             star_group(&format!("Disallow: {path}$")),
             "GPTBot",
             url,
+            if is_relative { "allow" } else { "deny 2" },
             "deny 2",
         );
+    }
+}
+
+#[test]
+fn relative_url_is_a_path_except_for_google() {
+    for url in ["cart/1", "cart/1#a", "cart/1?b=c://d/"] {
+        let file = star_group("Disallow: /cart/");
+        assert_each(file, "GPTBot", url, "deny 2", "allow");
     }
 }
 

@@ -286,6 +286,25 @@ fn google_path(url: &[u8]) -> Vec<u8> {
     [slash, &url[path..hash]].concat()
 }
 
+/// Path and query. A URL without a scheme and without a slash at its beginning is a path.
+fn rfc_path(url: &[u8]) -> Vec<u8> {
+    let scheme = url
+        .windows(3)
+        .position(|piece| piece == b"://")
+        .map(|end| &url[..end]);
+    let is_absolute = scheme.is_some_and(|scheme| {
+        scheme.first().is_some_and(u8::is_ascii_alphabetic)
+            && scheme
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    });
+    if is_absolute || url.starts_with(b"/") {
+        return google_path(url);
+    }
+    let path = url.split(|byte| *byte == b'#').next().unwrap_or_default();
+    [b"/", path].concat()
+}
+
 // ---- RFC 9309
 // ----------------------------------------------------------------------------------------------------------
 
@@ -428,7 +447,7 @@ fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
             }
         }
     });
-    let path = rfc_normal_form(&google_path(url), true);
+    let path = rfc_normal_form(&rfc_path(url), true);
     if path.split(|byte| *byte == b'?').next() == Some(b"/robots.txt") {
         return true;
     }

@@ -397,9 +397,12 @@ impl OriginRobotsTracker {
     /// Reports the state of each followed site to the site manager, and logs those that changed.
     fn report_status(&mut self, now: Timestamp) {
         let mut reports = BTreeMap::new();
-        // Of an origin that many sites have, one line is enough.
-        let known = self.followed.values().map(|site| site.reported.clone());
-        let known: Vec<_> = known.collect();
+        // Of a server that is down one line is enough, however many sites it has.
+        let mut known: Vec<_> = self
+            .followed
+            .values()
+            .map(|site| site.reported.clone())
+            .collect();
         let snapshot = self.manager.snapshot();
         for (name, site) in &mut self.followed {
             let Some(entry) = snapshot.entry_by_name(name) else {
@@ -422,11 +425,11 @@ impl OriginRobotsTracker {
                     believed_at: site.fetch.believed_at(),
                 },
             );
-            let is_well = problem.is_none();
             let report = Some((state, served, problem));
             if site.reported != report {
-                if is_well || !known.contains(&report) {
+                if !site.fetch.is_server_down() || !known.contains(&report) {
                     site.log_state(name, state, served);
+                    known.push(report.clone());
                 }
                 site.reported = report;
             }

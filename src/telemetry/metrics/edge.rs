@@ -1,4 +1,4 @@
-//! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and
+//! [`EdgeMetrics`]: metrics of connections, rejected requests, certificates and
 //! buffers. Labels are fixed words and names of certificates. A [`ConnectionGaugeGuard`] counts one
 //! connection of a client until the guard is dropped. The connection is in one of these states:
 //!
@@ -18,7 +18,6 @@ pub struct EdgeMetrics {
     connections: [IntGauge; 2],
     pub closed: IntCounterVec,
     rejected: IntCounterVec,
-    pub handshakes: IntCounterVec,
     not_after: IntGaugeVec,
     pub refused_renewals: IntGauge,
     orders: IntCounterVec,
@@ -56,11 +55,6 @@ impl EdgeMetrics {
                 "crawlgate_requests_rejected_total",
                 "Requests that crawlgate rejected before it judged them, by reason.",
                 &["reason"],
-            ),
-            handshakes: register.counters(
-                "crawlgate_tls_handshakes_total",
-                "Completed TLS handshakes, by version of TLS and by protocol: h2, http/1.1.",
-                &["version", "protocol"],
             ),
             not_after: register.gauges(
                 "crawlgate_certificate_not_after_timestamp_seconds",

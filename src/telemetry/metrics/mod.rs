@@ -61,11 +61,9 @@ pub struct Metrics {
     upstream: Arc<UpstreamMetrics>,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
-    pub undeclared_proxy: IntCounter,
     pub in_flight: IntGauge,
     pub edge: EdgeMetrics,
     pub access_log_dropped: IntCounter,
-    pub events_left_out: IntCounter,
     pub events_dropped: IntCounter,
     pub trapped: IntGauge,
     pub problems: IntGaugeVec,
@@ -125,11 +123,6 @@ impl Metrics {
                 "Pages that the policy's html section applies to, by outcome.",
                 &["site", "outcome"],
             ),
-            undeclared_proxy: register.counter(
-                "crawlgate_undeclared_proxy_requests_total",
-                "Requests with forwarding fields (X-Forwarded-For, Via, ...) from a peer that trusted_proxies does not name. \
-                 crawlgate replaced X-Forwarded-For, -Proto and -Host.",
-            ),
             problems: register.gauges(
                 "crawlgate_problems",
                 "Problems that need attention, by problem. crawlgate status (in an application: GateLayer::problems) lists them.",
@@ -142,10 +135,6 @@ impl Metrics {
             edge: EdgeMetrics::new(register, of_proxy),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
-            events_left_out: register.counter(
-                "crawlgate_events_left_out_total",
-                "Events that crawlgate did not record because there were more than logs.events.rate a second.",
-            ),
             events_dropped: register
                 .counter("crawlgate_events_dropped_total", "Event log lines that crawlgate could not write."),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
@@ -272,20 +261,17 @@ pub struct StoreMetrics {
     pub up: IntGauge,
     pub instances: IntGaugeVec,
     pub differing: IntGauge,
-    pub lag: Gauge,
     pub clock_ahead: Gauge,
     pub accuses: IntGauge,
-    pub waiting: IntGaugeVec,
-    pub facts: IntCounterVec,
-    pub confirmations: IntCounterVec,
-    pub failures: IntCounter,
-    pub started_over: IntCounter,
 }
 
 impl StoreMetrics {
     fn new(register: MetricRegistrar<'_>) -> StoreMetrics {
         StoreMetrics {
-            up: register.gauge("crawlgate_store_up", "1 while the store where instances meet answers, else 0."),
+            up: register.gauge(
+                "crawlgate_store_up",
+                "1 while the store where instances meet answers, else 0.",
+            ),
             instances: register.gauges(
                 "crawlgate_instances",
                 "Instances in the store, this one included, by standing: present, silent.",
@@ -295,35 +281,13 @@ impl StoreMetrics {
                 "crawlgate_instances_differing",
                 "Instances that report and have other policies than this one.",
             ),
-            lag: register.float_gauge(
-                "crawlgate_instances_lag_seconds",
-                "The longest time since an instance reported, in seconds. Silent instances do not \
-                 count.",
-            ),
             clock_ahead: register.float_gauge(
                 "crawlgate_store_clock_ahead_seconds",
                 "Seconds by which the clock of this machine is ahead of the store's.",
             ),
-            accuses: register.gauge("crawlgate_accuses", "1 while requests can be called violations, else 0."),
-            waiting: register.gauges(
-                "crawlgate_store_waiting",
-                "What waits for the store, by kind: facts to be written, records of violations to be confirmed.",
-                &["kind"],
-            ),
-            facts: register.counters(
-                "crawlgate_store_facts_total",
-                "Facts that this instance wrote to the store or read from others, by direction.",
-                &["direction"],
-            ),
-            confirmations: register.counters(
-                "crawlgate_confirmations_total",
-                "Violations that were held until the other instances reported, by outcome: confirmed, refuted, unconfirmed.",
-                &["outcome"],
-            ),
-            failures: register.counter("crawlgate_store_failures_total", "Attempts in which the store did not answer."),
-            started_over: register.counter(
-                "crawlgate_store_started_over_total",
-                "How often the store was replaced or had lost facts, so that every instance wrote its own again.",
+            accuses: register.gauge(
+                "crawlgate_accuses",
+                "1 while requests can be called violations, else 0.",
             ),
         }
     }

@@ -36,7 +36,6 @@ pub struct UpstreamMetrics {
     requests: IntCounterVec,
     failures: IntCounterVec,
     retries: IntCounterVec,
-    ejections: IntCounterVec,
     checks: IntCounterVec,
     queue_seconds: HistogramVec,
     turned_away: IntCounterVec,
@@ -79,11 +78,6 @@ impl UpstreamMetrics {
                 "crawlgate_upstream_retries_total",
                 "Requests that were sent once more, by the reason why the first try failed.",
                 &["origin", "reason"],
-            ),
-            ejections: register.counters(
-                "crawlgate_upstream_ejections_total",
-                "How often a server was ejected: after failures it got no requests for a while.",
-                &["origin", "server"],
             ),
             checks: register.counters(
                 "crawlgate_upstream_checks_total",
@@ -207,14 +201,6 @@ impl OriginMetrics {
         self.registered
             .turned_away
             .with_label_values(&[self.origin_label(place), reason])
-            .inc();
-    }
-
-    /// `crawlgate_upstream_ejections_total{origin,server}`.
-    pub fn record_ejection(&self, place: ServerId) {
-        self.registered
-            .ejections
-            .with_label_values(&[self.origin_label(place), &place.label()])
             .inc();
     }
 

@@ -488,3 +488,17 @@ fn names_behind_the_first_of_a_line_are_noted() {
         imported.text
     );
 }
+
+#[test]
+fn notes_count_the_rules_that_they_do_not_list() {
+    let rules: String = (0..5).map(|n| format!("Disallow: p{n}/\n")).collect();
+    let imported = imported(format!("User-agent: *\nDisallow: /a\n{rules}").as_bytes());
+    let notes: Vec<String> = imported
+        .notes
+        .iter()
+        .map(|(_, note)| note.to_string())
+        .collect();
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert!(notes.iter().all(|note| note.contains("left out")));
+    assert!(notes[2].contains("and 2 more"), "{notes:?}");
+}

@@ -671,6 +671,7 @@ fn exit_codes_differ_for_findings_usage_and_failures() {
             2,
         ),
         (&["--robots", "robots.txt", "--policies", ".", "bad.log"], 2),
+        (&["--policies", "robots.txt", "bad.log"], 3),
         (&["--robots", "robots.txt", "no.log"], 3),
         (&["--robots", "robots.txt", "."], 3),
         (&["--robots", "no.txt", "bad.log"], 3),
@@ -949,7 +950,7 @@ fn pretender_is_shown_with_its_most_frequent_addresses() {
     let markdown = String::from_utf8(output.stdout).expect("UTF-8");
     for shown in [text, page, markdown] {
         assert!(
-            shown.contains("(203.0.113.6 6, 203.0.113.5 5, 203.0.113.4 4)"),
+            shown.contains("(6 from 203.0.113.6, 5 from 203.0.113.5, 4 from 203.0.113.4)"),
             "{shown}"
         );
     }
@@ -1300,6 +1301,13 @@ fn absent_crawler_or_quiet_time_of_the_site_is_no_failure() {
         let output = case.run(&[&site[..], &narrowed].concat());
         assert_eq!(output.status.code(), Some(code), "{narrowed:?}: {output:?}");
     }
+    let later = [&site[..], &["shop.example", "--until", "2026-11-23"]].concat();
+    let log = &case.json(&later)["log"];
+    // The line of the other host is outside the period, too.
+    assert_eq!(
+        [&log["outside_period"], &log["other_hosts"]],
+        [&json!(1), &json!(0)]
+    );
 }
 
 #[test]
@@ -1652,7 +1660,11 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
     );
     assert_eq!(
         top(&bing["paths"])[..3],
-        [("/moved/a", 5), ("/shop/gone", 4), ("/shop/shoes", 4)]
+        [
+            ("/moved/a", 5),
+            ("/shop/gone?color=blue&color=red", 4),
+            ("/shop/shoes", 4)
+        ]
     );
     let statuses = bing["statuses"].as_array().expect("a list").iter();
     let statuses: Vec<_> = statuses
@@ -1663,7 +1675,11 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         })
         .collect();
     let expected = [
-        (404, 6, vec![("/shop/gone", 4), ("/old", 2)]),
+        (
+            404,
+            6,
+            vec![("/shop/gone?color=blue&color=red", 4), ("/old", 2)],
+        ),
         (301, 5, vec![("/moved/a", 5)]),
         // Without those of robots.txt.
         (200, 3, vec![("/shop/shoes", 3)]),
@@ -1680,7 +1696,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         let shown = String::from_utf8_lossy(&shown);
         for part in [
             "404 in 6 requests",
-            "/shop/gone 4 (67 %)",
+            "/shop/gone?color=blue&",
             "parameters (in 41 % of requests)",
             "color 7 (41 %)",
         ] {
@@ -2011,7 +2027,7 @@ fn log_of_several_hosts_and_a_page_for_robots_txt_are_named_in_the_report() {
     let report = case.json(&arguments);
     assert_eq!(
         report["log"]["hosts"],
-        json!(["blog.example", "shop.example"])
+        json!(["blog.example", "shop.example", "www.shop.example"])
     );
     let output = case.run(&[&arguments[..], &["--markdown", "--title", "Client"]].concat());
     let text = String::from_utf8_lossy(&output.stdout);

@@ -584,6 +584,25 @@ fn robots_txt_is_compared_on_the_hosts_of_the_policies() {
 }
 
 #[test]
+fn old_robots_txt_is_the_origins_if_no_flag_names_one() {
+    let merge = OLD.replace("origin: replace", "origin: merge");
+    let case = Case::new(&[
+        ("robots.txt", "User-agent: *\nDisallow: /private/\n"),
+        ("empty.txt", ""),
+        ("shop.yaml", &merge),
+    ]);
+    let run = |options: &[&str]| {
+        let arguments = [&["robots.txt", "shop.yaml", "--fail-on-loss"], options].concat();
+        let output = case.run(&arguments);
+        let lines = String::from_utf8_lossy(&output.stderr).lines().count();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        (shown.contains("/private/"), lines)
+    };
+    assert_eq!(run(&[]), (false, 1));
+    assert_eq!(run(&["--origin-robots", "empty.txt"]), (true, 0));
+}
+
+#[test]
 fn pdf_tag_counts_possible_pdfs_by_crawler() {
     const BING: &str = "Mozilla/5.0 (compatible; bingbot/2.0)";
     const PERSON: &str = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36";

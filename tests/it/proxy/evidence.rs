@@ -47,16 +47,18 @@ fn evidence(gate: &Gate, arguments: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
+fn status(gate: &Gate) -> Value {
+    let output = evidence(gate, &["status", "--json"]);
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 fn key(gate: &Gate) -> String {
-    let status: Value =
-        serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
-    status["key"].as_str().expect("a key").to_owned()
+    status(gate)["key"].as_str().expect("a key").to_owned()
 }
 
 /// How many entries the chain of the crawler has. They are written within about a second.
 fn entries(gate: &Gate) -> u64 {
-    let status: Value =
-        serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
+    let status = status(gate);
     let chains = status["chains"].as_array().expect("chains");
     let chain = chains.iter().find(|chain| chain["crawler"] == "gptbot");
     chain
@@ -548,6 +550,7 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
         "{holds:?}"
     );
     assert_eq!(findings["timestamp"]["authority"], "CN=tsa");
+    assert_eq!(status(&gate)["last_checkpoint"][2], authority.url);
     let directory = unpacked(&gate.path("case.tar"));
     check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
     let check = |authority: &Authority| {
@@ -600,11 +603,18 @@ fn export_without_crawler_has_a_case_of_each_and_signals() {
     let again = evidence(&gate, &span);
     assert_eq!(again.status.code(), Some(3), "{again:?}");
     assert!(gate.path("yandexbot.tar").is_file());
+    // What fails before a case is written signs nothing.
+    let signed = status(&gate)["last_checkpoint"].clone();
+    let exists = evidence(&gate, &[&span[..], &["--crawler", "GPTBot"]].concat());
+    assert_eq!(exists.status.code(), Some(3), "{exists:?}");
     let empty = evidence(&gate, &[&span[..], &["--crawler", ""]].concat());
     assert_eq!(empty.status.code(), Some(2));
     let unknown = evidence(&gate, &[&span[..], &["--crawler", "gtpbot"]].concat());
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("GPTBot"));
+    let nowhere = [&span[..1], &["--site", "nope"], &span[3..]].concat();
+    assert_eq!(evidence(&gate, &nowhere).status.code(), Some(2));
+    assert_eq!(status(&gate)["last_checkpoint"], signed);
 }
 
 #[test]
@@ -639,7 +649,15 @@ fn request_with_a_licence_token_is_in_the_case() {
 
 #[test]
 fn training_crawler_on_a_reserved_page_is_in_the_case() {
-    let origin = Origin::plain();
+    // The origin knows that this page is not reserved.
+    let origin = Origin::start(|received, stream| {
+        let field = match received.target() {
+            "/permitted" => "TDM-Reservation: 0\r\n",
+            _ => "",
+        };
+        let head = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: 5\r\n\r\nhello");
+        stream.write_all(head.as_bytes()).is_ok()
+    });
     let policy = "hosts: [shop.example]\ntdm: [{ paths: /free/, reservation: no }, { reservation: yes, policy: https://shop.example/tdm.json }]\n\
                   robots: { origin: replace, groups: [{ agents: [\"*\"], disallow: [/cart/] }, \
                   { agents: [ClaudeBot], content_signal: { ai-train: no } }] }\n\
@@ -652,6 +670,7 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
     for (agent, path) in [
         (GPTBOT, "/free/1"),
         (GPTBOT, "/tdm.json"),
+        (GPTBOT, "/permitted"),
         (GPTBOT, "/.well-known/tdmrep.json"),
         (BYSTANDER, "/story"),
         (browser, "/story"),
@@ -663,8 +682,7 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
         gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
     }
     wait_for_entries(&gate, 2);
-    let status = evidence(&gate, &["status", "--json"]);
-    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let status = status(&gate);
     let chains = status["chains"].as_array().expect("chains").iter();
     let crawlers: Vec<&str> = chains
         .filter_map(|chain| chain["crawler"].as_str())
@@ -702,6 +720,31 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
     let export: Vec<&str> = export.split(' ').chain([output.as_str()]).collect();
     assert!(evidence(&gate, &export).status.success());
     assert!(gate.path("cases/gptbot.tar").is_file());
+}
+
+/// The policy corrects the registry: `*` does not bind the crawler. Its reservation is still public.
+#[test]
+fn crawler_that_is_not_bound_is_not_accused() {
+    let origin = Origin::plain();
+    let policy = "hosts: [shop.example]\ncrawlers: [{ token: GPTBot, binds: never }]\n\
+                  robots: { origin: replace, content_signal: { ai-train: no }, \
+                  groups: [{ agents: \"*\", disallow: [/private/] }] }\n\
+                  enforcement: { mode: enforce, behind_cache: no }\n";
+    let gate = Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings("evidence: on")
+        .start();
+    assert_eq!(visit(&gate, "/.well-known/tdmrep.json"), 200);
+    assert_eq!(visit(&gate, "/private/1"), 200);
+    wait_for_entries(&gate, 1);
+    let findings = case(&gate, "unbound.tar");
+    let requests = findings["requests"].as_array().expect("requests");
+    let found: Vec<_> = requests
+        .iter()
+        .map(|one| [&one["target"], &one["kind"], &one["rejudged"]])
+        .collect();
+    let expected = ["/private/1", "not_bound", "allowed"].map(Value::from);
+    assert_eq!(found, [expected.each_ref()]);
 }
 
 #[test]

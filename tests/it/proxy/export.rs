@@ -141,7 +141,7 @@ fn start(server: &str, policy: &str, application: SocketAddr) -> Program {
 
 fn nginx_frame(prepared: &Prepared, application: SocketAddr) -> Command {
     let http = format!(
-        "  include crawlgate-http.conf;\n  server {{\n    listen {};\n    include crawlgate-server.conf;\n    \
+        "  include crawlgate-export-http.conf;\n  server {{\n    listen {};\n    include crawlgate-export-server.conf;\n    \
          location / {{ proxy_pass http://{application}; proxy_set_header Host $http_host; }}\n  }}",
         prepared.address
     );
@@ -366,7 +366,7 @@ fn untranslatable_rules_are_named_in_file_and_stderr() {
                   html: { meta: yes }\n\
                   enforcement: { mode: enforce, traps: [/trap/] }\n";
     for (server, file) in [
-        ("nginx", "crawlgate-server.conf"),
+        ("nginx", "crawlgate-export-server.conf"),
         ("haproxy", "crawlgate.cfg"),
         ("caddy", "crawlgate.caddy"),
         ("apache", "crawlgate.conf"),
@@ -378,7 +378,7 @@ fn untranslatable_rules_are_named_in_file_and_stderr() {
             "Crawl-delay",
             "traps",
             "\"html\"",
-            "cached versions",
+            "the old robots.txt",
             "\"indexing\"",
         ] {
             assert!(

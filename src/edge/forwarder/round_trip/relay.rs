@@ -107,7 +107,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             monotonic,
             || lines.lines(header::CONTENT_TYPE).any(is_event_stream),
         );
-        self.ticket.set_origin_elapsed(origin_elapsed);
+        self.ticket.record_origin_head(&lines, origin_elapsed);
         let body = match head.framing {
             ResponseFraming::None => 0,
             ResponseFraming::Length(length) if length <= MAX_UNRESERVED as u64 => 0,

@@ -410,12 +410,6 @@ fn empty_and_repeated_signals_are_rejected() {
 }
 
 #[test]
-fn invalid_licence_is_one_mistake() {
-    let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
-    assert_eq!(decode_errors(text), [("bad-url", 1, 37)]);
-}
-
-#[test]
 fn number_of_paths_is_limited() {
     let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
     let text = format!(

@@ -93,9 +93,11 @@ lints! {
     /// ```
     DUPLICATE_RULE: Note "duplicate-rule";
     /// A Disallow has no effect, because the same path is allowed. Of rules of the same length
-    /// Allow wins (RFC 9309 section 2.2.2).
+    /// Allow wins (RFC 9309 section 2.2.2). Or a path of `tdm` or of a licence never counts: an
+    /// earlier rule covers it, and the first match counts.
     ///
-    /// Fix: remove the one that is not meant.
+    /// Fix: remove the one that is not meant. If both are rules of `tdm`, or licences, put the one
+    /// with fewer paths first.
     ///
     /// ```text
     /// User-agent: *
@@ -210,8 +212,9 @@ lints! {
     ///
     /// crawlgate looks at the group of Googlebot, or else `*`. It knows folders such as `/js/`,
     /// `/assets/`, `/wp-content/uploads/`, `/_next/static/`, `/_nuxt/` and `/pub/static/`, and
-    /// endings such as `/*.css$`, in upper and lower case. It does not report single files, nor
-    /// such folders inside others (`/blog/js/`).
+    /// endings such as `/*.css$`, in upper and lower case. It also knows the folders around these,
+    /// such as `/wp-content/`. It does not report single files, nor such folders inside others
+    /// (`/blog/js/`).
     RESOURCES_CLOSED: Warning "resources-closed";
     // Of sitemaps.
     /// A sitemap is not an absolute URL, so crawlers do not know its host.

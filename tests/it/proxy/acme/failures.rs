@@ -20,10 +20,12 @@ fn before_the_first_certificate_port_80_serves() {
     assert_eq!(site.failure("shop.example")["kind"], "away");
     assert_eq!(site.http("shop.example"), 200);
     assert!(site.open(&pebble, "shop.example").is_none());
-    eventually("the log names the host and the command", || {
+    eventually("the log names the host", || {
         let log = site.gate.log.text();
         log.lines()
-            .any(|line| line.contains("crawlgate status") && line.contains("host=\"shop.example\""))
+            .any(|line| {
+                line.contains("no certificate was issued") && line.contains("host=\"shop.example\"")
+            })
             .then_some(())
     });
     let (_, problems) = site.status();
@@ -85,9 +87,7 @@ fn one_bad_name_among_many_hurts_no_other() {
     thread::spawn(move || {
         for mut stream in other.incoming().map_while(Result::ok) {
             let _ = stream.read(&mut [0; 1024]);
-            let _ = stream.write_all(
-                b"HTTP/1.1 404 Not Found\r\nServer: nginx/1.2\r\nContent-Length: 0\r\n\r\n",
-            );
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         }
     });
     pebble.point("elsewhere.example", &["127.0.0.2"]);
@@ -109,7 +109,7 @@ fn one_bad_name_among_many_hurts_no_other() {
     assert_eq!(elsewhere["kind"], "elsewhere");
     let reason = elsewhere["reason"].as_str().expect("a reason");
     assert!(
-        reason.contains("127.0.0.2") && reason.contains("404") && reason.contains("nginx/1.2"),
+        reason.contains("127.0.0.2") && reason.contains("404"),
         "{reason}"
     );
     assert_eq!(site.failure("blocked.example")["kind"], "refused");

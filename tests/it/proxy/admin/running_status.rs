@@ -441,14 +441,12 @@ fn undeclared_proxy_is_a_problem_with_its_setting() {
     let found = wait_for_problem(&gate, "undeclared_proxy");
     assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [127.0.0.1]"));
     gate.log.wait_for("trusted_proxies: [127.0.0.1]");
-    gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 18.0);
     let trusting = Setup::before(origin.address)
         .policy("shop", POLICY)
         .settings("trusted_proxies: [127.0.0.1]")
         .start();
     flood(&trusting, 18, "shop.example", "/", through_proxy);
     assert_eq!(status(&trusting).1, Some(0));
-    trusting.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 0.0);
 }
 
 #[test]
@@ -509,7 +507,6 @@ fn clients_with_forwarding_fields_among_others_are_no_proxy() {
             &format!("User-Agent: {BROWSER}\r\n{field}"),
         );
     }
-    gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 10.0);
     assert_eq!(status(&gate).1, Some(0));
 }
 

@@ -950,7 +950,10 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("sitemap.xml", sitemap),
         ("wrong", "/abc\nprivate\n"),
         ("marked", "\u{feff}/first\n/private\n"),
-        ("table", "\"/abc\",\"200\"\n/private\n"),
+        (
+            "table",
+            "\u{feff}\"Address\",\"Status\"\n\"/abc\",\"200\"\n\"https://x.example/private#a\",\"\"\n",
+        ),
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let ask = |list: &str, more: &[&str]| {
@@ -980,7 +983,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     let output = ask("wrong", &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
-    assert!(text(&ask("table", &[]).stderr).contains("is neither a path nor a URL"));
+    let output = ask("table", &[]);
+    assert_eq!(urls(&output), ["/abc", "https://x.example/private"]);
     let file = path("robots.txt");
     let list = path("marked");
     let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "--urls", &list]);
@@ -998,10 +1002,33 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         text(&output.stdout),
         "url,agent,access,line,rule\r\n/private,GPTBot,deny,7,Disallow: /private\r\n"
     );
-    let output = crawlgate(&[&ask[..], &agents].concat());
-    assert!(!text(&output.stdout).contains("allow G"), "{output:?}");
+    // A crawler that is named twice is tested once, and one without a denied URL has its sum.
+    let twice = ["--agent", "GPTBot"];
+    let output = crawlgate(&[&ask[..], &agents, &twice].concat());
+    let shown = text(&output.stdout);
+    let sums = "Denied to GPTBot: 1 of 2 URLs\nDenied to Googlebot: 0 of 2 URLs\n";
+    assert_eq!(shown, format!("{denied}\n{sums}"));
     let output = crawlgate(&["tester", "-", "--agent", "GPTBot", "--urls", "-"]);
     assert_eq!(output.status.code(), Some(2), "there is one standard input");
+}
+
+/// Flags may give another address, and `decide` does not listen there.
+#[test]
+fn origin_at_the_default_listener_is_a_warning() {
+    let origin = "origins: http://127.0.0.1:8080\n";
+    for (listen, found, code) in [
+        ("", "warning[bad-origin]", 0),
+        ("listen: 127.0.0.1:8080\n", "error[bad-origin]", 1),
+        ("listen: 127.0.0.1:80\n", "0 errors, 0 warnings", 0),
+    ] {
+        let settings = format!("{origin}{listen}");
+        let files = directory(&[("crawlgate.yaml", settings.as_str())]);
+        let config = files.path().join("crawlgate.yaml").display().to_string();
+        let output = crawlgate(&["check", "--config", &config]);
+        let shown = text(&output.stdout);
+        assert!(shown.contains(found), "{listen}: {shown}");
+        assert_eq!(output.status.code(), Some(code), "{listen}: {shown}");
+    }
 }
 
 #[test]
@@ -1105,6 +1132,23 @@ fn tester_sees_a_person_where_the_gate_does() {
     }
 }
 
+/// Backups have other endings. Crawlers read 500 KiB of a file.
+#[test]
+fn robots_txt_is_known_by_its_lines_and_cut_as_crawlers_do() {
+    let rules = "# Rules\nUser-agent: *\nDisallow: /a\n";
+    let large = format!("{rules}{}Disallow: /b\n", "#\n".repeat(300_000));
+    let files = directory(&[("robots.txt.bak", rules), ("robots.txt", &large)]);
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let backup = path("robots.txt.bak");
+    let file = path("robots.txt");
+    assert_eq!(crawlgate(&["check", &backup]).status.code(), Some(0));
+    let output = crawlgate(&["diff", &backup, &file]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stderr).contains("larger than 500 KiB"));
+    let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "/b"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
 #[test]
 fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
     let rules: String = (0..5)
@@ -1117,7 +1161,9 @@ fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
     let file = files.path().join("robots.txt").display().to_string();
     let shown = text(&crawlgate(&["check", &file]).stdout);
     assert!(
-        shown.contains("6 notes (5 private-path, 1 open-ended-path)") && !shown.contains("note["),
+        shown.contains("6 notes (5 private-path, 1 open-ended-path)")
+            && shown.contains("--sitemap URL")
+            && !shown.contains("note["),
         "{shown}"
     );
     assert!(shown.contains("0 errors, 0 warnings"), "{shown}");

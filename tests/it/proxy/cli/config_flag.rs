@@ -159,19 +159,26 @@ fn flag_overrides_the_settings_file() {
 }
 
 #[test]
-fn broken_settings_file_is_a_finding_and_unread_keys_are_none() {
+fn broken_settings_file_names_the_socket_all_the_same() {
     let gate = gate_with_relative_paths();
     write_settings(&gate, "broken.yaml", "control: control.sock\nstat: state\n");
-    assert_eq!(exit_code(&gate, "status --alive", "broken.yaml"), Some(1));
+    assert_eq!(exit_code(&gate, "status --alive", "broken.yaml"), Some(0));
+    assert_eq!(exit_code(&gate, "evidence status", "broken.yaml"), Some(1));
     assert_eq!(exit_code(&gate, "status --alive", "missing.yaml"), Some(3));
     let broken = gate.path("broken.yaml").display().to_string();
     let reload = run(&["reload", "--config", &broken]);
     let message = String::from_utf8_lossy(&reload.stderr);
-    assert!(message.contains("by --control "), "{message}");
+    assert_eq!(reload.status.code(), Some(0), "{message}");
+    assert_eq!(
+        message.matches("only its control socket").count(),
+        1,
+        "{message}"
+    );
+    assert!(message.contains("\"stat\""), "{message}");
     let upgrade = run(&["upgrade", "--config", &broken]);
     let message = String::from_utf8_lossy(&upgrade.stderr);
     assert_eq!(upgrade.status.code(), Some(1), "{message}");
-    assert!(message.contains("Nothing was upgraded"), "{message}");
+    assert!(message.contains("nothing was upgraded"), "{message}");
     // Whoever may use the socket need not be allowed to read the keys.
     let tls = "control: control.sock\nlisten: { address: 127.0.0.1:0, tls: { certificates: [{ cert: a, key: b }] } }\n";
     write_settings(&gate, "tls.yaml", tls);

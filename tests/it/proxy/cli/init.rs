@@ -214,9 +214,28 @@ fn page_in_place_of_robots_txt_is_no_rules() {
 }
 
 #[test]
+fn tdmrep_of_the_origin_is_named() {
+    let with_file = Origin::start(|received, stream| match received.target() {
+        "/.well-known/tdmrep.json" => answer(stream, "application/json", b"[]"),
+        _ => answer(stream, "text/plain", ROBOTS.as_bytes()),
+    });
+    // It answers every other path with a page.
+    let without = file(ROBOTS.as_bytes());
+    for (origin, is_named) in [(with_file, true), (without, false)] {
+        let begun = Begun::new(origin.address, &[]);
+        assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
+        let noted = String::from_utf8_lossy(&begun.output.stderr);
+        assert_eq!(noted.contains("tdmrep.json exists"), is_named, "{noted}");
+    }
+}
+
+#[test]
 fn without_any_answer_the_origins_rules_are_merged() {
-    let arguments = ["--unchanged-for", "24h", "--preset", "open-site"];
-    let begun = Begun::new(Origin::nowhere(), &arguments);
+    let arguments = ["--preset", "open-site", "--unchanged-for", "24h"];
+    let failed = Begun::new(Origin::nowhere(), &arguments);
+    assert_eq!(failed.code(), Some(1), "{:?}", failed.output);
+    assert!(!failed.path("policies").exists() && !failed.path("crawlgate.yaml").exists());
+    let begun = Begun::new(Origin::nowhere(), &arguments[..2]);
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     let policy = begun.policy();
     assert!(policy.contains("\n  origin: merge\n"), "{policy}");

@@ -261,8 +261,7 @@ fn file(path: &[Step], leaf: &str) -> (String, usize) {
 fn complaints_at(kind: &Kind, path: &[Step], leaf: &str) -> Vec<Diagnostic> {
     let (text, offset) = file(path, leaf);
     let here = |item: &Diagnostic| {
-        item.severity == Severity::Error
-            && item.span.is_some_and(|span| span.start == offset)
+        item.severity == Severity::Error && item.span.is_some_and(|span| span.start == offset)
     };
     (kind.findings)(&text)
         .items

@@ -327,7 +327,8 @@ fn docs_server() -> Origin {
                 format!(
                     "http://{host}/\nhttp://{host}/moved\nhttp://{host}/missing\nhttp://{host}/broken\n\
                      http://{host}/seen\nhttp://other.example/\nhttp://{host}/tagged\nhttp://{host}/meta\n\
-                     http://{host}/not-for-others\nhttp://{host}/copy\nhttp://{host}/loop\n"
+                     http://{host}/not-for-others\nhttp://{host}/copy\nhttp://{host}/loop\n\
+                     http://{host}/a.pdf\n"
                 ),
             ),
             "/index.xml" => (
@@ -341,6 +342,10 @@ fn docs_server() -> Origin {
             ),
             "/moved" => ("301 Moved Permanently\r\nlocation: /here", String::new()),
             "/loop" => ("302 Found\r\nlocation: /loop", String::new()),
+            "/a.pdf" => (
+                "200 OK\r\ncontent-type: application/pdf\r\nlink: </a,b>; rel=next, </a.html>; rel=\"canonical\"",
+                String::new(),
+            ),
             "/missing" => ("404 Not Found", String::new()),
             "/broken" => ("500 Internal Server Error", String::new()),
             "/tagged" => ("200 OK\r\nx-robots-tag: NoIndex", String::new()),
@@ -401,6 +406,8 @@ fn fetched_urls_show_redirects_and_missing_pages() {
             ("sitemap-url-noindex", 7),
             ("sitemap-url-noindex", 8),
             ("sitemap-url-canonical", 10),
+            ("sitemap-url-redirects", 11),
+            ("sitemap-url-canonical", 12),
         ]
     );
     let report = json(&check(
@@ -408,13 +415,21 @@ fn fetched_urls_show_redirects_and_missing_pages() {
         &[&without[..], &["--fetch", "--json"]].concat(),
     ));
     let findings = report["findings"].as_array().expect("a list");
-    let mut urls = findings.iter().map(|finding| &finding["urls"][0]);
-    assert!(urls.any(|url| url["redirects_to"] == "/here"), "{report}");
-    assert!(
-        urls.any(|url| url["redirects_to"] == "/seen?a&b"),
-        "{report}"
-    );
-    assert_eq!(findings[0]["urls"][1]["redirects_to"], "/loop");
+    let urls = findings.iter();
+    let urls = urls.flat_map(|finding| finding["urls"].as_array().into_iter().flatten());
+    for (key, target) in [
+        ("redirects_to", "/here"),
+        ("redirects_to", "/loop"),
+        ("canonical", "/seen?a&b"),
+        ("canonical", "/a.html"),
+    ] {
+        assert!(urls.clone().any(|url| url[key] == target), "{report}");
+    }
+    let moved = findings
+        .iter()
+        .find(|found| found["id"] == "sitemap-url-redirects");
+    let message = moved.and_then(|found| found["message"].as_str());
+    assert!(message.is_some_and(|message| message.contains("redirects (301)")));
     let requests = received.iter().map(|request| request.line.as_str());
     assert_eq!(requests.filter(|line| line.contains(" / ")).count(), 1);
 }

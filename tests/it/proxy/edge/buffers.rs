@@ -5,7 +5,9 @@ use super::streams::{NO_WINDOW, WINDOWS, ask, asking};
 use crate::proxy::support::http2::{
     CONTINUATION, DATA, HEADERS, PREFACE, RST_STREAM, SETTINGS, Upload, frame, literal,
 };
-use crate::proxy::support::{BROWSER, Connection, Gate, HOST, Http2, Origin, Setup, eventually};
+use crate::proxy::support::{
+    BROWSER, Connection, Gate, HOST, Http2, Origin, Setup, eventually, sum_of,
+};
 use std::io::Write;
 use std::net::TcpListener;
 
@@ -308,8 +310,14 @@ fn answers_that_no_socket_takes_count_until_the_client_leaves() {
     client.send_bytes(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]);
     let mut stream = 1;
     eventually("an answer that waits", || {
-        // No more at once than the limit of streams: resets would end the connection.
-        let batch = match value(&gate, IN_FLIGHT) {
+        // No more at once than the limit of streams: resets would end the connection. So the gate
+        // must have all that were sent before.
+        let metrics = gate.metrics();
+        let finished = sum_of(&metrics, "crawlgate_requests_total").unwrap_or_default();
+        let open = f64::from(stream / 2) - finished;
+        let in_flight = sum_of(&metrics, IN_FLIGHT);
+        let batch = match open {
+            _ if in_flight != Some(open) => 0,
             few if few < 40.0 => 20,
             some if some < 90.0 => 1,
             _ => 0,

@@ -136,7 +136,7 @@ fn events(gate: &Gate, crawler: &str, kind: &str, target: &str) -> [Value; 2] {
         };
         lines.rev().find(is)
     });
-    let path = format!("/api/violations?crawler={crawler}&kind={kind}&limit=1");
+    let path = format!("/api/violations?crawler={crawler}&kind={kind}");
     let shown = eventually(&path, || {
         let first = api(gate, &path)["violations"].as_array()?.first().cloned();
         first.filter(|event| event["target"] == target)

@@ -85,6 +85,18 @@ fn at(now: i64) -> Moment {
     }
 }
 
+/// An origin with a short timeout, so that a silent one costs the test little.
+fn origin_settings(origin: &Origin) -> OriginSettings {
+    let server = OriginServerAddress::parse(&format!("http://{}", origin.address));
+    OriginSettings {
+        timeouts: OriginTimeouts {
+            read: Duration::from_millis(300),
+            ..OriginTimeouts::default()
+        },
+        ..OriginSettings::with_servers([server.expect("an address")])
+    }
+}
+
 /// A site, its copies, and the time. The state directory is closed in order when it is dropped.
 struct World {
     live: Arc<SiteManager>,
@@ -121,20 +133,9 @@ impl World {
         };
         let live = SiteManager::start(options, &store, &remembered, Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
-        let server =
-            OriginServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
-        // Short, so that a silent origin costs the test little.
-        let timeouts = OriginTimeouts {
-            read: Duration::from_millis(300),
-            ..OriginTimeouts::default()
-        };
-        let origins = [OriginSettings {
-            timeouts,
-            ..OriginSettings::with_servers([server])
-        }];
         let robots = OriginRobotsTracker::new(
             live.clone(),
-            &origins,
+            &[origin_settings(origin)],
             copies,
             store.clone(),
             Timestamp(now),
@@ -266,6 +267,7 @@ impl World {
 }
 
 const MERGE: &str = "hosts: [shop.test, www.shop.test]\npurposes: { training: disallow }\n";
+const OTHER_SITE: &str = "hosts: [other.test]\npurposes: { training: disallow }\n";
 
 #[test]
 fn origin_answers_of_every_kind_give_the_documented_states() {
@@ -727,6 +729,54 @@ fn first_fetch_pending_logs_nothing() {
             assert!(reason.starts_with("http://"), "{line}");
         }
     }
+}
+
+#[test]
+fn server_that_is_down_is_logged_once_for_all_its_sites() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policies = directory.path().join("policies");
+    fs::create_dir_all(&policies).expect("a folder");
+    fs::write(policies.join("other.yaml"), OTHER_SITE).expect("a policy");
+    let (script, origin) = Script::start("");
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    let (_, log) = logged(|| world.after(0));
+    assert_eq!(log.matches("state=\"awaited\"").count(), 1, "{log}");
+    // Both sites stop waiting in the same call.
+    let (_, log) = logged(|| world.after(3_600));
+    assert_eq!(log.matches("state=\"missing\"").count(), 1, "{log}");
+    // These answers may be the fault of one site.
+    for (answer, state) in [
+        ("503 Service Unavailable", "state=\"missing\""),
+        ("404 Not Found", "state=\"absent\""),
+    ] {
+        script.says(status(answer));
+        let (asked, log) = logged(|| world.after(661));
+        assert_eq!((asked, log.matches(state).count()), (2, 2), "{log}");
+    }
+}
+
+#[test]
+fn each_server_that_is_down_is_logged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start("");
+    let (_other_script, other_origin) = Script::start("");
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    let origins = [("shop.test", &origin), ("other.test", &other_origin)];
+    let origins = origins.map(|(host, origin)| OriginSettings {
+        hosts: vec![host.to_owned()],
+        ..origin_settings(origin)
+    });
+    world.robots = OriginRobotsTracker::new(
+        world.live.clone(),
+        &origins,
+        StoredCopies::default(),
+        world.store.clone(),
+        Timestamp(0),
+    );
+    fs::write(directory.path().join("policies/other.yaml"), OTHER_SITE).expect("a policy");
+    world.live.reload(Timestamp(0));
+    let (_, log) = logged(|| world.after(0));
+    assert_eq!(log.matches("state=\"awaited\"").count(), 2, "{log}");
 }
 
 /// Every way to an address that is none of the origin's, and that no crawler could reach.

@@ -211,7 +211,7 @@ fn assert_csv(gate: &Gate, truth: &Truth) {
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
             // A name may have commas.
-            let rest = &cells[cells.len() - 16..cells.len() - 2];
+            let rest = &cells[cells.len() - 19..cells.len() - 5];
             assert_eq!([rest[1], rest[2], rest[4]], ["crawler", "", ""]);
             [&cells[..1], &rest[..1], &rest[3..4], &rest[5..]]
                 .concat()

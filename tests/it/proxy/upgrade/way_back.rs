@@ -240,6 +240,7 @@ fn state_that_is_damaged() {
     let (start, page) = overwrite_table(&file, "versions");
     let refused = gate.refused_upgrade(&["--unsupervised"]);
     assert!(refused.contains("state.db"), "{refused}");
+    assert!(refused.contains("restore a backup"), "{refused}");
     assert!(
         !gate.log.text().contains(".damaged-"),
         "{}",

@@ -216,8 +216,8 @@ fn busy() -> ((Origin, TempDir), Gate) {
     // Once of 15 runs beside a load four requests did not do.
     eventually("an ejected server", || {
         ask(&gate, "down.test", "/", BROWSER);
-        read(&gate.path("events.log"))
-            .contains("server_ejected")
+        gate.metrics()
+            .contains("state=\"ejected\"} 1")
             .then_some(())
     });
     let config = authority.client(&["http/1.1"], &[&TLS13]);
