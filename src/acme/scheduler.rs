@@ -392,7 +392,7 @@ fn problem_message(failed: &FailedOrder, what: &str) -> String {
 fn certificate_status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
     CertificateStatus {
         names: vec![certificate.host.clone()],
-        file: absolute_path(&certificate.file),
+        file: absolute_path(&certificate.file).display().to_string(),
         not_after: certificate.not_after,
         days_left: certificate
             .not_after

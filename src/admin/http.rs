@@ -190,7 +190,7 @@ fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<
 }
 
 fn json_response(value: &impl Serialize) -> Response<Vec<u8>> {
-    // The keys are texts, so writing cannot fail.
+    // The keys and paths are texts, so writing cannot fail.
     let mut body = serde_json::to_vec_pretty(value).unwrap_or_default();
     body.push(b'\n');
     response_of_type(StatusCode::OK, "application/json", body)

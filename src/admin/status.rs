@@ -140,10 +140,10 @@ impl InstanceStatus {
     fn certificate_problems(&self, refused_files: &[(String, String)]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for certificate in &self.certificates {
-            let file = certificate.file.display().to_string();
+            let file = &certificate.file;
             for problem in &certificate.problems {
                 let message = problem.message.clone();
-                problems.push(Problem::about(ProblemKind::Certificate, &file, message));
+                problems.push(Problem::about(ProblemKind::Certificate, file, message));
             }
         }
         for (origin, reason) in refused_files {

@@ -347,12 +347,15 @@ fn rule_location(sites: &[&Site], key: RuleKey) -> Option<String> {
 
 /// At most `limit` of the most frequent keys of a sketch, the most frequent first.
 fn top_entries(sketch: &TopKSketch, limit: usize) -> Vec<TopEntry> {
-    let entries = sketch.top(limit).into_iter().map(|counted| TopEntry {
+    let top = sketch.top(limit.saturating_add(1));
+    let is_of_cut_list = top.len() > limit;
+    let entries = top.into_iter().take(limit).map(|counted| TopEntry {
         name: printable(&counted.key),
         count: counted.count,
         error: counted.error,
         usage: sketch.usages.get(&*counted.key).copied(),
         urls: None,
+        is_of_cut_list,
     });
     entries.collect()
 }

@@ -112,12 +112,10 @@ impl ControlFlag {
             return Ok(path.clone());
         }
         let file = self.config.config.as_deref();
-        let settings = file.map(server_flags::load_control).transpose()?;
-        let default = default_paths::control_socket_to_serve();
-        let path = match settings.filter(|settings| settings.control != default) {
-            Some(settings) => settings.control,
-            None => default_paths::control_socket_to_connect(),
-        };
+        let control = file.map(server_flags::load_control).transpose()?;
+        let path = control
+            .filter(|path| *path != default_paths::control_socket_to_serve())
+            .unwrap_or_else(default_paths::control_socket_to_connect);
         path.ok_or_else(|| {
             Failure::Usage("there is no control socket here; name one with --control PATH".into())
         })

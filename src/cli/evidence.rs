@@ -159,7 +159,7 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// Writes a case of one crawler, or of each crawler of the site, from the logs on this machine and the
-/// joined cases. Wrong arguments and existing files are found before a checkpoint is signed. A failed
+/// joined cases. Wrong arguments are found before a checkpoint is signed, also if all files exist. A failed
 /// case does not stop the others; the last failure is returned. Timestamps are fetched now; a missing
 /// one gives only a message.
 fn run_export(arguments: &ExportArguments) -> Result {
@@ -208,13 +208,12 @@ fn run_export(arguments: &ExportArguments) -> Result {
             return Err(unknown_crawler(name, registry));
         }
         let crawler = known.unwrap_or(name);
-        let output = arguments.case_path(crawler);
-        if output.symlink_metadata().is_ok() {
-            return Err(file_failure("write", &output)(
-                io::ErrorKind::AlreadyExists.into(),
-            ));
-        }
         crawlers = BTreeSet::from([crawler.clone()]);
+    }
+    let mut paths = crawlers.iter().map(|crawler| arguments.case_path(crawler));
+    if paths.all(|path| path.symlink_metadata().is_ok()) {
+        let output = arguments.output.display();
+        fail!(Runtime, "{output}: the case exists already");
     }
     // From here on the logs change.
     for log in &mut logs {

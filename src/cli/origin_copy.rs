@@ -20,6 +20,10 @@ use std::sync::Arc;
 /// How to see the effect of a file that is held back.
 const CHECK_HINT: &str = "\"crawlgate check --origin-robots FILE\" shows what it would change";
 
+/// What is left of a larger robots.txt, so that its rules can be compiled: crawlgate adds lines of its
+/// own.
+pub const MAX_COMPILED_BYTES: usize = MAX_ROBOTS_BYTES - 1_024;
+
 /// The source of the origin's robots.txt.
 #[derive(Default, clap::Args)]
 pub struct OriginFlags {
@@ -105,10 +109,9 @@ impl OriginFlags {
     }
 }
 
-/// Cuts a robots.txt that is larger than crawlers read, with a warning. It is a little shorter then, so
-/// that the rules can be compiled: crawlgate adds lines of its own.
-pub fn truncate_file(name: &str, bytes: &mut Vec<u8>) {
-    if let Some(cut) = truncate_body(bytes, MAX_ROBOTS_BYTES - 1_024) {
+/// Cuts a robots.txt that is larger than crawlers read to `max` bytes, with a warning.
+pub fn truncate_file(name: &str, bytes: &mut Vec<u8>, max: usize) {
+    if let Some(cut) = truncate_body(bytes, max) {
         print_message!("warning: {name}: {cut}");
     }
 }
@@ -117,9 +120,7 @@ pub fn truncate_file(name: &str, bytes: &mut Vec<u8>) {
 fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
     let name = printable_path(path);
     let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("read", path))?;
-    if let Some(cut) = truncate_body(&mut bytes, MAX_ROBOTS_BYTES) {
-        print_message!("note: {name}: {cut}");
-    }
+    truncate_file(&name, &mut bytes, MAX_ROBOTS_BYTES);
     if let Some(defect) = find_defect(&RobotsFile::parse(bytes.as_slice()), false) {
         let rejected = format!(
             "{name}: {defect}; crawlgate would reject such a file from the origin, and keep its last copy"

@@ -259,19 +259,21 @@ pub fn load_settings_alone(path: &Path) -> Result<Settings> {
     })
 }
 
-/// The settings of a file, for a command that needs only the control socket: other mistakes are
-/// printed, and do not stop it.
-pub fn load_control(path: &Path) -> Result<Settings> {
+/// The control socket of a settings file; `None` for `off`. Other mistakes are printed, and do not
+/// stop the command. Fails if mistakes hide which socket the file names.
+pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
     let (file, settings) = decode_settings_file(path)?;
-    Ok(settings.unwrap_or_else(|| {
+    let control = settings.map(|settings| settings.control).or_else(|| {
         super::print_findings(&file.source, &file.diagnostics.items);
         print_message!(
-            "warning: {} has mistakes, so only its control socket is used",
+            "warning: {} has mistakes, so only its control socket is used. If the mistakes hide it, name it with \
+             --control PATH",
             path.display()
         );
         let directory = path.parent().unwrap_or(Path::new(""));
-        settings::decode_control(&file.source, directory, default_settings())
-    }))
+        settings::decode_control(&file.source, directory, default_settings().control)
+    });
+    control.ok_or_else(|| unusable_file(path))
 }
 
 fn unusable_file(path: &Path) -> Failure {

@@ -1,8 +1,8 @@
 //! [`EntryQueue`]: the entries that wait to be written to the evidence log. It admits 200 entries a
 //! second. In the rest of that second, it admits only the first entry about each crawler on each
 //! site. It drops and counts all other entries. Requests that simply passed get half of that, and none
-//! of a log that is half full: they leave room for violations. [`EvidenceWriterShared`] is what the writing thread
-//! shares with other threads: the queue, counters and problems.
+//! of a log that is half full: they leave room for violations. [`EvidenceWriterShared`] is what the
+//! writing thread shares with other threads: the queue, counters and problems.
 
 use super::database::LogDamage;
 use super::{ChainName, NewEntry};
@@ -22,13 +22,12 @@ const MAX_PUBLICATIONS: usize = 1_000;
 /// The waiting entries, and the numbers of dropped ones.
 #[derive(Default)]
 pub struct EntryQueue {
-    waiting: Vec<(ChainName, NewEntry)>,
+    batch: EntryBatch,
     /// The present second since 1970.
     second: u64,
     admitted: u64,
-    /// The chains with an entry in this second.
+    /// The chains with an entry in this second, other than of a request that simply passed.
     chains: HashSet<ChainName>,
-    left_out: HashMap<ChainName, u64>,
     /// Whether the log has half of the size that the settings permit.
     pub is_log_half_full: bool,
 }
@@ -40,32 +39,42 @@ pub struct EntryBatch {
     pub entries: Vec<(ChainName, NewEntry)>,
     /// The number of dropped entries by chain.
     pub left_out: HashMap<ChainName, u64>,
+    /// The number of requests that simply passed and were dropped because the log was half full.
+    pub left_out_half_full: u64,
 }
 
 impl EntryQueue {
     /// Admits an entry of a chain in this second, or counts it as dropped. The first 200 of a second
     /// are admitted, and beyond them the first of each chain, unless 20,000 wait. A request that
-    /// simply passed (`is_passed`) must be among the first 100, and the log less than half full.
+    /// simply passed (`is_passed`) must be among the first 100 and find less than 10,000 waiting, and
+    /// the log less than half full. It does not use up what its chain is admitted beyond the 200.
     pub fn try_admit(&mut self, chain: &ChainName, second: u64, is_passed: bool) -> bool {
         if self.second != second {
             self.second = second;
             self.admitted = 0;
             self.chains.clear();
         }
-        let is_half_full = self.is_log_half_full || self.admitted >= MAX_PER_SECOND / 2;
-        let is_full = self.waiting.len() >= MAX_WAITING || is_passed && is_half_full;
+        if is_passed && self.is_log_half_full {
+            self.batch.left_out_half_full += 1;
+            return false;
+        }
+        let waiting = self.batch.entries.len();
+        let is_half_full = self.admitted >= MAX_PER_SECOND / 2 || waiting >= MAX_WAITING / 2;
+        let is_full = waiting >= MAX_WAITING || is_passed && is_half_full;
         if !is_full && (self.admitted < MAX_PER_SECOND || !self.chains.contains(chain)) {
             self.admitted += 1;
-            self.chains.insert(chain.clone());
+            if !is_passed {
+                self.chains.insert(chain.clone());
+            }
             return true;
         }
-        *self.left_out.entry(chain.clone()).or_default() += 1;
+        *self.batch.left_out.entry(chain.clone()).or_default() += 1;
         false
     }
 
     /// Adds an admitted entry, or a publication, which needs no admission.
     pub fn push(&mut self, chain: ChainName, record: NewEntry) {
-        self.waiting.push((chain, record));
+        self.batch.entries.push((chain, record));
     }
 
     /// Puts back the latest 1,000 publications that could not be written, before all that waits.
@@ -73,17 +82,15 @@ impl EntryQueue {
     pub fn requeue(&mut self, publications: Vec<(ChainName, NewEntry)>) -> u64 {
         let forgotten = publications.len().saturating_sub(MAX_PUBLICATIONS);
         let kept = publications.len() - forgotten;
-        self.waiting
+        self.batch
+            .entries
             .splice(0..0, publications.into_iter().skip(forgotten));
         kept as u64
     }
 
     /// Takes out all entries and counts.
     pub fn drain(&mut self) -> EntryBatch {
-        EntryBatch {
-            entries: std::mem::take(&mut self.waiting),
-            left_out: std::mem::take(&mut self.left_out),
-        }
+        std::mem::take(&mut self.batch)
     }
 }
 
@@ -174,17 +181,25 @@ mod tests {
         }
         assert_eq!(admitted, MAX_PER_SECOND / 2);
         assert!((0..MAX_PER_SECOND / 2).all(|_| queue.try_admit(&breaking, 1, false)));
+        // The second is full. A violation still has the place of its chain.
+        assert!(queue.try_admit(&passing, 1, false) && !queue.try_admit(&passing, 1, false));
         queue.is_log_half_full = true;
         assert!(!queue.try_admit(&passing, 2, true) && queue.try_admit(&breaking, 2, false));
-        let left_out = queue.drain().left_out;
-        assert_eq!(left_out, [(passing, MAX_PER_SECOND / 2 + 1)].into());
+        let batch = queue.drain();
+        assert_eq!(batch.left_out, [(passing, MAX_PER_SECOND / 2 + 1)].into());
+        assert_eq!(batch.left_out_half_full, 1);
     }
 
     #[test]
     fn waiting_entries_are_bounded() {
         let mut queue = EntryQueue::default();
-        let chain = ChainName::of_crawler("shop", "gptbot");
+        let [chain, passing] =
+            ["gptbot", "passing"].map(|name| ChainName::of_crawler("shop", name));
         for second in 0..MAX_WAITING as u64 + 5 {
+            let waiting = queue.batch.entries.len();
+            if waiting >= MAX_WAITING / 2 {
+                assert!(!queue.try_admit(&passing, second, true));
+            }
             if queue.try_admit(&chain, second, false) {
                 queue.push(chain.clone(), NewEntry::default());
             }

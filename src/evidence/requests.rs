@@ -73,6 +73,8 @@ pub struct CaseRobotsEvidence {
     pub robots: RobotsFiles,
     /// When each file was first published in any log.
     published: BTreeMap<Hash, String>,
+    /// The files that were answered with 503: nobody got them.
+    unavailable: BTreeSet<Hash>,
     /// The served copies with the name of their log, by time.
     served: Vec<(String, ServedRobotsTxt)>,
 }
@@ -81,17 +83,18 @@ impl CaseRobotsEvidence {
     /// `robots` are the files of all logs.
     pub fn new(robots: RobotsFiles, logs: &[CheckedLog]) -> CaseRobotsEvidence {
         let mut published = BTreeMap::<Hash, String>::new();
+        let mut unavailable = BTreeSet::new();
         let mut all_served = Vec::new();
         for log in logs {
             let [of_crawler, of_site, _] = &log.chains;
             for entry in of_site {
-                // Nobody got a file that was answered with 503.
-                if entry.number_or_zero("answer") != 200 {
-                    continue;
-                }
                 let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
                 };
+                if entry.number_or_zero("answer") != 200 {
+                    unavailable.insert(hash);
+                    continue;
+                }
                 let first = published.entry(hash).or_insert_with(|| entry.time.clone());
                 *first = std::mem::take(first).min(published_since(entry));
             }
@@ -105,6 +108,7 @@ impl CaseRobotsEvidence {
         CaseRobotsEvidence {
             robots,
             published,
+            unavailable,
             served: all_served,
         }
     }
@@ -213,7 +217,7 @@ fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseRobotsEvidence) -> Vec
         .iter()
         .filter(|entry| entry.data_text("history") == Some("declared"))
         .flat_map(named_robots_files)
-        .filter(|hash| !all.published.contains_key(hash))
+        .filter(|hash| !all.published.contains_key(hash) && !all.unavailable.contains(hash))
         .collect();
     Vec::from_iter(declared)
 }
@@ -370,6 +374,9 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
         ),
         "too_many" => format!(
             "{entries} entries of this crawler were left out before {time}: too many came at once"
+        ),
+        "half_full" => format!(
+            "requests that were left out before {time}, of all crawlers: {entries}, because the log was half full. They passed, and broke no rule"
         ),
         "not_written" => {
             let from = match entry.data_text("from") {

@@ -1,7 +1,8 @@
 //! [`LogWriter`]: the thread that writes the evidence log. Each second it writes all waiting
 //! entries in one transaction. If the transaction fails, up to 1,000 entries about what sites
 //! published are queued again, and all other entries are dropped. The next transaction that
-//! succeeds also records the number of dropped entries, as a `gap`.
+//! succeeds also records the number of dropped entries, as a `gap`. Requests that are left out of a
+//! half full log get one `gap` an hour, so that gaps do not fill the other half.
 
 use super::case::SOFTWARE;
 use super::database::{DATABASE_FILE, RunEnd};
@@ -25,7 +26,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_WRITE_INTERVAL: Duration = Duration::from_secs(30);
 /// How often a checkpoint is made, and old entries are deleted.
 const DAY: Duration = Duration::from_secs(86_400);
-/// How often old entries are deleted while the log is full.
+/// How often old entries are deleted while the log is full, and how often a half full log records the
+/// number of requests that it lacks.
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Smaller steps of the clock are not recorded.
 const MIN_CLOCK_STEP: Duration = Duration::from_secs(2);
@@ -75,6 +77,10 @@ pub struct LogWriter {
     checkpoint_due: Option<Instant>,
     /// Entries that were dropped since the last transaction.
     lost: u64,
+    /// Requests that were left out of a half full log since the last `gap` about them, and when the
+    /// next is due.
+    left_out_half_full: u64,
+    half_full_gap_due: Option<Instant>,
     /// The time of the last transaction.
     complete_until: String,
     proofs: WrittenProofs,
@@ -125,6 +131,8 @@ impl LogWriter {
             unfinished_prune: None,
             checkpoint_due: None,
             lost: 0,
+            left_out_half_full: 0,
+            half_full_gap_due: None,
             complete_until: now,
             proofs: WrittenProofs::default(),
             is_handed_over: false,
@@ -161,7 +169,8 @@ impl LogWriter {
             .cloned()
             .collect();
         let left_out: u64 = batch.left_out.values().sum();
-        self.shared.lost.inc_by(left_out);
+        self.left_out_half_full += batch.left_out_half_full;
+        self.shared.lost.inc_by(left_out + batch.left_out_half_full);
         match self.write_batch(batch, end) {
             Ok(()) => {
                 self.lost = 0;
@@ -208,8 +217,8 @@ impl LogWriter {
         let ClockReading { wall, monotonic } = clock;
         let step = clock_step(self.last_clock, clock).filter(|_| !self.is_handed_over);
         self.last_clock = clock;
-        let makes_checkpoint =
-            end.is_some() || self.checkpoint_due.is_none_or(|due| monotonic >= due);
+        let is_due = |due: Option<Instant>| end.is_some() || due.is_none_or(|due| monotonic >= due);
+        let makes_checkpoint = is_due(self.checkpoint_due);
         let is_idle = batch.entries.is_empty() && batch.left_out.is_empty() && self.lost == 0;
         let has_news = step.is_some()
             || makes_checkpoint
@@ -226,13 +235,18 @@ impl LogWriter {
         let lost = (self.lost > 0).then(
             || json!({"reason": "not_written", "entries": self.lost, "from": self.complete_until}),
         );
+        let left_out = self.left_out_half_full;
+        let half_full = (left_out > 0 && is_due(self.half_full_gap_due))
+            .then(|| json!({"reason": "half_full", "entries": left_out}));
+        let has_half_full_gap = half_full.is_some();
+        let gaps = [lost, half_full].into_iter().flatten();
         let now = format_time(wall);
         let is_handed_over = self.is_handed_over;
         let key = &mut self.key;
         let proofs = &mut self.proofs;
         let directory = parent_directory(&self.file);
         self.database.write(|log| {
-            append_batch(log, batch, lost, step, proofs, &now)?;
+            append_batch(log, batch, gaps, step, proofs, &now)?;
             if is_handed_over {
                 return Ok(());
             }
@@ -257,6 +271,10 @@ impl LogWriter {
         self.last_write = monotonic;
         if makes_checkpoint {
             self.checkpoint_due = monotonic.checked_add(DAY);
+        }
+        if has_half_full_gap {
+            self.left_out_half_full = 0;
+            self.half_full_gap_due = monotonic.checked_add(HOUR);
         }
         Ok(())
     }
@@ -296,12 +314,12 @@ impl LogWriter {
     }
 }
 
-/// Appends gaps for a step of the clock (in milliseconds) and for lost entries (`lost`), then the
+/// Appends gaps for a step of the clock (in milliseconds) and for lost entries (`gaps`), then the
 /// entries, each after its proof, and then a gap for each chain with dropped entries.
 fn append_batch(
     log: &WriteTransaction<'_>,
     batch: EntryBatch,
-    lost: Option<Value>,
+    gaps: impl Iterator<Item = Value>,
     step: Option<i64>,
     proofs: &mut WrittenProofs,
     now: &str,
@@ -310,7 +328,7 @@ fn append_batch(
         let gap = json!({"reason": "clock", "milliseconds": milliseconds});
         log.append_to_log_chain("gap", gap, now)?;
     }
-    if let Some(gap) = lost {
+    for gap in gaps {
         log.append_to_log_chain("gap", gap, now)?;
     }
     for (chain, mut record) in batch.entries {

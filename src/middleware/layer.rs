@@ -107,7 +107,8 @@ impl GateLayer {
         let mut is_requested = false;
         upkeep.instance.metrics.counts.for_each(|_, _, _, cells| {
             for (kind, action, requests) in cells.requests() {
-                is_requested |= action == CountedAction::RobotsTxt;
+                // A pause may answer robots.txt, too.
+                is_requested |= matches!(action, CountedAction::RobotsTxt | CountedAction::Pause);
                 if kind != Kind::NotACrawler.into() {
                     from_crawlers += requests;
                 }

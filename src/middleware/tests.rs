@@ -605,6 +605,25 @@ fn robots_txt_that_nobody_requests_is_a_problem() {
 }
 
 #[test]
+fn robots_txt_that_a_pause_answers_is_requested() {
+    let policy = "pause: { audience: everyone, retry_after: 30m, robots_txt: pause }\n";
+    let builder = GateBuilder::default().peer(|_| Some(IpAddr::from([192, 0, 2, 9])));
+    let gate = builder.policy("shop.yaml", policy).open();
+    let gate = gate.expect("a gate");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    for _ in 0..1_001 {
+        drop(poll_ready_future(
+            service.call(request("/robots.txt", GPTBOT)),
+        ));
+    }
+    let problems = gate.problems();
+    let ids = crate::finding::finding_ids(&problems);
+    assert!(!ids.contains(&"no-robots-txt-request"), "{ids:?}");
+}
+
+#[test]
 fn policy_of_the_program_needs_no_directory() {
     let policy = "purposes: { training: disallow }\nenforcement: { mode: enforce }\n";
     let builder = GateBuilder::default().peer(|_| Some(IpAddr::from([192, 0, 2, 9])));

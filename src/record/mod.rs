@@ -135,7 +135,6 @@ impl RequestRecord {
         let site = &judged.entry().site;
         let rules = site.crawler_rules(judged.decision.claim);
         let group = rules.binding.group().or(site.matcher.star_group());
-        let group = group.and_then(|group| site.document.groups.get(group));
         let response = &self.response;
         let mut scratch = TargetScratch::default();
         // The status is 0 where another server sends the page, or, with an error, where nobody does.

@@ -57,19 +57,22 @@ pub fn headline_sentence(report: &Report) -> String {
 
 /// What was blocked, and what enforcement would block; empty if neither.
 pub fn enforcement_sentence(report: &Report) -> String {
-    let crawlers = report.crawlers.iter();
-    let crawlers = crawlers.filter(|row| row.is_of_crawler() && !row.is_unknown_bots());
-    let not_counted = crawlers.map(|row| {
-        let blocked_kinds = [Kind::Unproven, Kind::Ambiguous];
-        let uncounted = blocked_kinds.map(|kind| row.counts.requests_of_kind(kind));
-        row.counts.would_refuse().min(uncounted.iter().sum())
-    });
-    let text = EnforcementText {
+    let mut text = EnforcementText {
         totals: &report.totals,
-        not_counted: not_counted.sum(),
+        not_counted: 0,
+        has_blocked_not_counted: false,
         is_of_logs: report.log.is_some(),
         is_of_robots_txt: report.source == ReportSource::Logs,
     };
+    for row in report.crawlers.iter().filter(|row| row.is_of_crawler()) {
+        let blocked_kinds = [Kind::Unproven, Kind::Ambiguous];
+        let uncounted = blocked_kinds.map(|kind| row.counts.requests_of_kind(kind));
+        let uncounted = uncounted.iter().sum();
+        text.has_blocked_not_counted |= row.counts.refused().min(uncounted) > 0;
+        if !row.is_unknown_bots() {
+            text.not_counted += row.counts.would_refuse().min(uncounted);
+        }
+    }
     text.to_string().trim_end().to_owned()
 }
 
@@ -79,6 +82,8 @@ struct EnforcementText<'a> {
     totals: &'a ReportTotals,
     /// Requests that enforcement would block although they do not count.
     not_counted: u64,
+    /// Whether such requests were blocked.
+    has_blocked_not_counted: bool,
     /// A log does not have blocked requests.
     is_of_logs: bool,
     /// Without a policy, nobody asks what one could say.

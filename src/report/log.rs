@@ -150,6 +150,9 @@ pub struct TopEntry {
     /// How many different URLs have this combination of parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urls: Option<u64>,
+    /// Whether the audit left out entries of this list.
+    #[serde(skip)]
+    pub is_of_cut_list: bool,
 }
 
 impl TopEntry {

@@ -270,6 +270,18 @@ fn headline_counts_rule_breakers() {
     assert_eq!(numbers_in(&one.enforcement.replace(',', "")), [2_000]);
 }
 
+/// As by `unverified: refuse`, which blocks crawlers that obey.
+#[test]
+fn blocked_requests_that_obey_are_not_called_uncounted() {
+    let sentence = |kind| {
+        let identity = ClientIdentity::Unverified;
+        report(vec![crawler_row("gptbot", identity, &[(kind, Block, 5)])]).enforcement
+    };
+    let allowed = sentence(Kind::Allowed);
+    assert_eq!(numbers_in(&allowed), [5]);
+    assert!(allowed.len() < sentence(Kind::Unproven).len(), "{allowed}");
+}
+
 #[test]
 fn headline_accuses_none_while_nothing_counts() {
     assert!(numbers_in(&report(Vec::new()).headline).is_empty());
@@ -860,6 +872,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
             slow: 1,
         }),
         urls: Some(3),
+        is_of_cut_list: false,
     }];
     report.crawlers[0].sections = entries.clone();
     report.crawlers[0].statuses = vec![ResponseStatusRow {

@@ -101,7 +101,8 @@ impl Report {
             title,
             requests,
             entries: &entries[..entries.len().min(self.max_listed())],
-            has_more: entries.len() > self.max_listed(),
+            has_more: entries.len() > self.max_listed()
+                || entries.iter().any(|entry| entry.is_of_cut_list),
         }
     }
 }

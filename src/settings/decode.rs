@@ -16,7 +16,7 @@ use super::values::{
 };
 use super::{LogDestination, LogSettings, Settings};
 use crate::yaml::{Diagnostics, MapFields, NodeReader, NodeValue, SourceFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Decodes a settings file, with `defaults` for missing fields. Relative paths begin at `directory`,
 /// where the file is, wherever crawlgate is started. Returns no settings if the file has mistakes.
@@ -33,15 +33,23 @@ pub fn decode_settings(
     })
 }
 
-/// `defaults` with the control socket that a settings file names, whatever its mistakes. Commands
-/// then still reach the running process.
-pub fn decode_control(source: &SourceFile, directory: &Path, mut defaults: Settings) -> Settings {
+/// The control socket that a settings file names, else `default`, whatever the other mistakes of the
+/// file. Commands then still reach the running process. `None` if the file is no YAML map or if
+/// `control` is wrong: the default socket may be that of another crawlgate.
+pub fn decode_control(
+    source: &SourceFile,
+    directory: &Path,
+    default: Option<PathBuf>,
+) -> Option<Option<PathBuf>> {
+    let mut control = None;
     crate::yaml::decode_file(source, directory, |_, root| {
         root?.decode_map("", |fields| {
-            fields.get_into("control", &mut defaults.control, decode_or_off(decode_path));
+            control = fields
+                .field("control")
+                .map_or(Some(default), decode_or_off(decode_path));
         })
     });
-    defaults
+    control
 }
 
 const LIMIT_NAMES: &str = "a map: connections, connections_per_address, handshake, head, idle, \

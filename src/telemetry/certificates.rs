@@ -4,7 +4,6 @@
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Severity;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// A certificate in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +11,7 @@ pub struct CertificateStatus {
     /// Its host names, `*.` in front of those with a wildcard.
     pub names: Vec<String>,
     /// Its file.
-    pub file: PathBuf,
+    pub file: String,
     /// When it expires.
     #[serde(serialize_with = "rfc3339")]
     pub not_after: Timestamp,

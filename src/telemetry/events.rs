@@ -172,8 +172,16 @@ impl EventLog {
         self.0.log.dropped()
     }
 
-    /// Waits until all events so far are written, for at most `limit`.
+    /// Waits until all events so far are written, for at most `limit`. First writes how many events
+    /// were left out since the last one.
     pub fn flush(&self, limit: Duration) {
+        let left_out = std::mem::take(&mut lock(&self.0.rate_state).left_out);
+        if left_out > 0 {
+            self.0.log.write(&RecordRow::from_iter([
+                (RecordField::Time, FieldValue::Time(SystemTime::now())),
+                (RecordField::LeftOut, FieldValue::Number(left_out)),
+            ]));
+        }
         self.0.log.flush(limit);
     }
 
@@ -217,9 +225,7 @@ impl Sink for EventLog {
         if left_out > 0 {
             event.push(RecordField::LeftOut, FieldValue::Number(left_out));
         }
-        if shared.log.is_enabled() {
-            shared.log.write(&event);
-        }
+        shared.log.write(&event);
         if !judged.decision.is_refused() {
             return;
         }

@@ -3,7 +3,7 @@
 //! `--fetch` also requests each of these URLs, within `--fetch-time`.
 
 use crate::audit::{AuditRules, DatedRobotsTxt};
-use crate::cli::origin_copy::truncate_file;
+use crate::cli::origin_copy::{MAX_COMPILED_BYTES, truncate_file};
 use crate::cli::policies::{self, LoadedPolicy};
 use crate::cli::{Failure, Result, now};
 use crate::crawlers::Registry;
@@ -100,7 +100,7 @@ fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<DatedRobotsTxt>) ->
     let sites = loaded.iter().filter_map(|file| file.site.clone());
     let mut entries: Vec<SiteEntry> = sites.map(|site| SiteEntry::new(site, now())).collect();
     for mut file in robots_files {
-        truncate_file(&file.name, &mut file.bytes);
+        truncate_file(&file.name, &mut file.bytes, MAX_COMPILED_BYTES);
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;
         entries.extend(rules.site_entries().cloned());
     }

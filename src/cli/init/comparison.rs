@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::ToSocketAddrs;
 use std::thread;
 
-/// What may be wrong with an origin that does not answer.
+/// What may be wrong with an origin that does not answer in HTTP.
 const FASTCGI_HINT: &str = "\
 crawlgate speaks HTTP with the origin. PHP-FPM speaks FastCGI: for PHP, name your web server instead
 (faq.md in the documentation).";
@@ -28,6 +28,8 @@ struct HostRobotsAnswer {
     host: String,
     url: String,
     is_origin: bool,
+    /// Whether the origin did not answer in HTTP.
+    is_server_down: bool,
     answer: RobotsAnswer,
 }
 
@@ -113,6 +115,21 @@ pub fn other_host(host: &str) -> String {
     without.unwrap_or_else(|| format!("www.{host}"))
 }
 
+/// A file of the origin, by its path, for a host of the site.
+pub fn fetch_origin_file(path: &str, host: &str, origin: &OriginServerAddress) -> FetchResult {
+    let target = OriginTarget {
+        host: host.to_owned(),
+        origin: OriginSettings::with_servers([origin.clone()]),
+    };
+    fetch_from_origin(&RobotsRequest {
+        target: &target,
+        path,
+        etag: None,
+        last_modified: None,
+        is_own_host: &|other| other == host,
+    })
+}
+
 impl HostRobotsAnswer {
     fn from_host(scheme: &str, host: &str) -> HostRobotsAnswer {
         let url = format!("{scheme}://{host}/robots.txt");
@@ -131,21 +148,15 @@ impl HostRobotsAnswer {
             host: host.to_owned(),
             url,
             is_origin: false,
+            is_server_down: false,
             answer,
         }
     }
 
     fn from_origin(host: &str, origin: &OriginServerAddress) -> HostRobotsAnswer {
-        let target = OriginTarget {
-            host: host.to_owned(),
-            origin: OriginSettings::with_servers([origin.clone()]),
-        };
-        let fetched = fetch_from_origin(&RobotsRequest {
-            target: &target,
-            etag: None,
-            last_modified: None,
-            is_own_host: &|other| other == host,
-        });
+        let fetched = fetch_origin_file("/robots.txt", host, origin);
+        let is_server_down =
+            matches!(&fetched, FetchResult::Unreachable(failure) if failure.is_server_down);
         let answer = match fetched {
             FetchResult::File { bytes, html, .. } => RobotsAnswer::from_body(bytes, html),
             FetchResult::NoFile { reason, .. } => {
@@ -162,6 +173,7 @@ impl HostRobotsAnswer {
             host: host.to_owned(),
             url: format!("{} for {host}", origin.url()),
             is_origin: true,
+            is_server_down,
             answer,
         }
     }
@@ -206,7 +218,7 @@ impl fmt::Display for RobotsComparison {
             };
             writeln!(out, "  {url:width$}  {text}{differs}")?;
         }
-        if self.origin_rules().is_none() {
+        if self.0.iter().any(|copy| copy.is_server_down) {
             writeln!(out, "{FASTCGI_HINT}")?;
         }
         Ok(())

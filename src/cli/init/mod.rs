@@ -16,12 +16,12 @@ mod new_file_paths;
 use super::check;
 use super::shell_words::{program_word, shell_quote};
 use super::{Failure, Result, now, print_text};
-use crate::origin::{RobotsFetchOutcome, fetch_robots};
+use crate::origin::robots::FetchResult;
 use crate::policy::import::{yaml_list, yaml_scalar};
 use crate::printable::printable_path;
 use crate::settings::{OriginServerAddress, parse_listen_address};
 use askama::Template;
-use comparison::RobotsComparison;
+use comparison::{RobotsComparison, fetch_origin_file};
 use draft::{DraftSource, DraftedPolicy, PolicyDraftInputs, Preset};
 use new_file_paths::NewFilePaths;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ use std::time::Duration;
 const FIRST_DAY: Duration = Duration::from_secs(86_400);
 /// Why `--unchanged-for` writes nothing without the origin.
 const ORIGIN_FAILED: &str =
-    "--unchanged-for needs the origin's robots.txt, so nothing was written; start the origin";
+    "--unchanged-for needs the origin's robots.txt; see above why it failed. Nothing was written";
 /// `crawlgate import` prints the rest.
 const MAX_NOTES: usize = 5;
 
@@ -91,13 +91,13 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.unchanged_for.is_some() && comparison.origin_rules().is_none() {
         fail!(FindingsMessage, "{}", ORIGIN_FAILED);
     }
-    let tdmrep = format!("{}/.well-known/tdmrep.json", origin.url());
-    if let Ok(RobotsFetchOutcome::File { bytes, .. }) = fetch_robots(&tdmrep)
-        && bytes.starts_with(b"[")
+    if comparison.origin_rules().is_some()
+        && let FetchResult::File { bytes, url, .. } =
+            fetch_origin_file("/.well-known/tdmrep.json", &hosts[0], &origin)
+        && bytes.trim_ascii_start().starts_with(b"[")
     {
         print_message!(
-            "note: {tdmrep} exists. If the policy has \"tdm\", crawlgate publishes its own file in place of this one. \
-             So write the rules of this file into \"tdm\""
+            "note: {url} exists. If the policy has \"tdm\", crawlgate publishes its own file instead: write these rules into \"tdm\""
         );
     }
     let is_unchanged =

@@ -4,7 +4,7 @@
 mod tested_agent;
 mod url_verdict;
 
-use super::origin_copy::truncate_file;
+use super::origin_copy::{MAX_COMPILED_BYTES, truncate_file};
 use super::url_list::for_each_url;
 use super::{Failure, Result, file_failure, findings_failure_unless, print_result, url_host};
 use crate::audit::DatedRobotsTxt;
@@ -14,7 +14,7 @@ use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
 use crate::printable::{printable, printable_path};
-use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, RobotsFile};
+use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, MAX_ROBOTS_BYTES, RobotsFile};
 use crate::yaml::{nearest_word, strip_http_scheme};
 use askama::Template;
 use std::collections::BTreeSet;
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result {
             mut bytes,
             location,
         } => {
-            truncate_file(&location, &mut bytes);
+            truncate_file(&location, &mut bytes, MAX_ROBOTS_BYTES);
             let file = RobotsFile::parse(bytes);
             warn_unless_robots_txt(&location, &file);
             (location, file)
@@ -325,7 +325,7 @@ pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
         },
         fetched => require_file(fetched, source, purpose)?,
     };
-    truncate_file(&file.name, &mut file.bytes);
+    truncate_file(&file.name, &mut file.bytes, MAX_COMPILED_BYTES);
     let parsed = RobotsFile::parse(&*file.bytes);
     if parsed.is_html_page(false) && strip_http_scheme(source).is_some() {
         fail!(

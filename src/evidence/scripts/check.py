@@ -140,9 +140,13 @@ for entry in map(json.loads, chain):
         assert hashlib.sha256(robots).hexdigest() == version
         parser = urllib.robotparser.RobotFileParser()
         parser.parse(robots.decode("utf-8", "replace").splitlines())
-        token = data["tokens"][0] if data["tokens"] else "*"
         if target is None:
             print(data["arrived"], "the target was deleted: not judged by", version)
             continue
-        allowed = parser.can_fetch(token, target)
-        print(data["arrived"], target, "allowed" if allowed else "disallowed", "by", version)
+        # The group of the first token that has one binds the crawler, else the group * if the log says that it does.
+        named = [token for token in data["tokens"] if any(group.applies_to(token) for group in parser.entries)]
+        if not named and data.get("binds") not in ("star", "unknown"):
+            verdict = "not bound"
+        else:
+            verdict = "allowed" if parser.can_fetch((named + data["tokens"] + ["*"])[0], target) else "disallowed"
+        print(data["arrived"], target, verdict, "by", version)

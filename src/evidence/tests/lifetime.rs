@@ -346,6 +346,44 @@ fn case_of_a_full_log_ends_where_entries_are_missing() {
     assert_eq!(export(SystemTime::now()).published.len(), 2);
 }
 
+/// Seconds in which requests are left out, and at most two gaps: within half a minute, and at the end.
+#[test]
+fn half_full_log_has_few_gaps_about_passed_requests() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let keep = Duration::from_secs(86_400);
+    let open = |size| {
+        let bounds = keep_settings(keep, size);
+        EvidenceRecorder::open(directory.path(), &bounds, AddressDetail::Full)
+    };
+    open(1 << 30).close();
+    let log = open_existing(directory.path()).expect("the log");
+    let half_full = open(2 * log.database.size().expect("a size"));
+    let [_, lost] = half_full.counters();
+    for _ in 0..3 {
+        let before = lost.get();
+        wait_until(|| {
+            let now = SystemTime::now();
+            half_full.record("shop", "gptbot", now, true, || {
+                request_entry(STRICT_ROBOTS, "/x", now)
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            lost.get() > before
+        });
+    }
+    half_full.close();
+    let mut log = open_existing(directory.path()).expect("the log");
+    let now = SystemTime::now();
+    let span = CaseScope {
+        from: now - Duration::from_secs(3_600),
+        to: now,
+        ..sample_scope()
+    };
+    let (_, findings) = export_case(&mut log, &span, now);
+    let mut gaps = finding_ids(&findings.unknown);
+    gaps.retain(|id| *id == "gap-half-full");
+    assert!(matches!(gaps.len(), 1 | 2), "{gaps:?}");
+}
+
 #[test]
 fn unopenable_log_is_only_a_problem() {
     let directory = tempfile::tempdir().expect("a directory");

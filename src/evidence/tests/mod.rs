@@ -469,8 +469,13 @@ fn file_that_was_answered_with_503_allows_nothing() {
     let gptbot = ChainName::of_crawler("shop", "gptbot");
     let request = request_entry(STRICT_ROBOTS, "/private/a", time_at(20));
     append_entry(&mut log, &gptbot, request, time_at(20));
+    let mut declared = request_entry(LENIENT_ROBOTS, "/private/b", time_at(21));
+    declared.data.insert("history".into(), "declared".into());
+    declared.data.insert("kind".into(), "unproven".into());
+    append_entry(&mut log, &gptbot, declared, time_at(21));
     let case = CaseFixture::export(directory, log, &sample_scope());
     let findings = case.verify_case(&case.archive).logs.remove(0);
+    assert!(findings.declared.is_empty(), "{:?}", findings.declared);
     assert_eq!(findings.requests[0].rejudged, "disallowed");
     assert_eq!(findings.requests[0].remark, None);
     assert_eq!(findings.published.len(), 2);

@@ -99,6 +99,8 @@ impl OriginTargets {
 pub struct RobotsRequest<'a> {
     /// The servers.
     pub target: &'a OriginTarget,
+    /// The path, `/robots.txt`, or that of another file.
+    pub path: &'a str,
     /// The `ETag` of the copy.
     pub etag: Option<&'a str>,
     /// The `Last-Modified` of the copy.
@@ -137,14 +139,14 @@ struct Destination {
 }
 
 impl Destination {
-    /// The robots.txt of a server.
-    fn robots_of(server: &OriginServerAddress) -> Destination {
+    /// A file of a server.
+    fn new(server: &OriginServerAddress, path: String) -> Destination {
         Destination {
             host: None,
             tls: server.tls,
             authority: server.authority(),
             socket: server.socket.clone(),
-            path: "/robots.txt".into(),
+            path,
             is_foreign: false,
         }
     }
@@ -201,8 +203,7 @@ impl Destination {
             return Some(Destination {
                 host: Some(own_host.clone()),
                 tls,
-                path,
-                ..Destination::robots_of(server)
+                ..Destination::new(server, path)
             });
         }
         let is_foreign = !request.target.origin.servers.iter().any(|server| {
@@ -232,7 +233,7 @@ fn fetch_from_server(
 ) -> FetchResult {
     let mut destination = Destination {
         host: Some(request.target.host.clone()),
-        ..Destination::robots_of(server)
+        ..Destination::new(server, request.path.to_owned())
     };
     for _ in 0..=MAX_REDIRECTS {
         let url = match &destination.host {

@@ -169,16 +169,17 @@ fn closed_resources(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
         let ending = path
             .strip_prefix('.')
             .filter(|ending| known.any(|known| known.eq_ignore_ascii_case(ending)));
-        // An extension is tried in any folder.
-        let folder = ending.map_or(folder, |_| "skin");
+        // An extension is tried in any folder, not in the usual ones: a rule may open some of them.
+        let in_any_folder = ending.map(|_| "/");
+        let folder = in_any_folder.map_or(folder, |_| "folder");
         // Rules that open some extensions may leave out the rare ones.
         let ending = ending.unwrap_or(endings[0]);
         let lower = folder.to_ascii_lowercase();
         let known = FOLDERS_OF_ALL.iter().chain(*folders);
         let rests = known.filter_map(|known| known.strip_prefix(&*lower));
         // "/wp-" closes all folders of WordPress.
-        let mut rests = rests.filter(|rest| rest.starts_with('/') || lower.ends_with('-'));
-        if rests.any(|rest| {
+        let rests = rests.filter(|rest| rest.starts_with('/') || lower.ends_with('-'));
+        if rests.chain(in_any_folder).any(|rest| {
             let sample = format!("/{folder}{rest}sample.{ending}");
             let target = scratch.normalise(sample.as_bytes()).sent;
             group.deciding_rule(target).is_some_and(|rule| !rule.allow)

@@ -86,9 +86,11 @@ fn lint_unreachable_rules(site: &Site, diagnostics: &mut Diagnostics) {
     for rules in [tdm.collect::<Vec<_>>(), licenses.collect()] {
         let mut earlier: Vec<PathPattern> = Vec::new();
         for paths in rules {
-            for path in paths {
-                let pattern = PathPattern::new(path);
-                if earlier.iter().any(|one| one.covers(&pattern)) {
+            let patterns: Vec<PathPattern> =
+                paths.iter().map(|path| PathPattern::new(path)).collect();
+            for (path, pattern) in paths.iter().zip(&patterns) {
+                let target = pattern.to_wildcard_target();
+                if earlier.iter().any(|one| one.matches(&target)) {
                     lints::UNREACHABLE_RULE.report(
                         diagnostics,
                         path.span,
@@ -96,8 +98,8 @@ fn lint_unreachable_rules(site: &Site, diagnostics: &mut Diagnostics) {
                         "move this rule up, or remove the path",
                     );
                 }
-                earlier.push(pattern);
             }
+            earlier.extend(patterns);
             if paths.is_empty() {
                 earlier.push(PathPattern::new("/"));
             }

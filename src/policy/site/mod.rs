@@ -40,7 +40,7 @@ pub use tags::{SelectedRules, TagHeaderEdit, TagLines, TagRules, combine_with_or
 pub use version::RobotsVersionId;
 
 pub(in crate::policy) use crawler_rules::{crawler_names, find_binding, unregistered_tokens};
-pub(in crate::policy) use signals::TdmStatement;
+pub(in crate::policy) use signals::{TdmStatement, TrainingStatements};
 pub(in crate::policy) use tags::{TagConditions, TagRule};
 
 /// One compiled site.

@@ -9,7 +9,7 @@
 use crate::policy::model::SignalCategory;
 use crate::policy::signal_lines::ContentSignalPart::Category;
 use crate::policy::signal_lines::{parse_content_signal, parse_content_usage, parse_usage_member};
-use crate::robots::{PathPattern, RequestTarget, RuleGroup, RuleSet, without_query};
+use crate::robots::{PathPattern, RequestTarget, RuleSet, without_query};
 use std::sync::Arc;
 
 const TDMREP_PATH: &[u8] = b"/.well-known/tdmrep.json";
@@ -40,6 +40,8 @@ pub struct CompiledSignals {
     pub licenses: Vec<License>,
     /// The first licence of each group of robots.txt, by the group's index.
     pub group_licenses: Vec<Option<License>>,
+    /// What each group of robots.txt says about AI training, by the group's index.
+    pub group_training: Vec<TrainingStatements>,
     /// The origin's licence for the whole site.
     pub origin_license: Option<License>,
     /// The statements about text and data mining, in the order of the policy.
@@ -48,6 +50,41 @@ pub struct CompiledSignals {
     pub tdmrep: Option<TdmRepFile>,
     /// Paths of licences and TDM policies. A crawler may always fetch what it is asked for.
     pub terms: Vec<Box<[u8]>>,
+}
+
+/// What lines of Content-Signal and Content-Usage say about AI training.
+#[derive(Debug, Default)]
+pub struct TrainingStatements {
+    /// Whether Content-Signal grants it; `None` if it does not say so.
+    signal: Option<bool>,
+    /// The paths of Content-Usage, and whether their lines grant it.
+    usage: Vec<(PathPattern, Option<bool>)>,
+}
+
+impl TrainingStatements {
+    /// Reads lines, as names and values.
+    pub fn new<'a, 'b>(lines: impl Iterator<Item = (&'a str, &'b str)>) -> TrainingStatements {
+        let mut statements = TrainingStatements::default();
+        for (name, value) in lines {
+            if name.eq_ignore_ascii_case("Content-Signal") {
+                let parts = parse_content_signal(value).filter_map(|(_, part)| match part {
+                    Some(Category(SignalCategory::AiTrain, granted)) => Some(granted),
+                    _ => None,
+                });
+                statements.signal = parts.min().or(statements.signal);
+            }
+            if name.eq_ignore_ascii_case("Content-Usage") {
+                let (path, members) = parse_content_usage(value);
+                let members = members.iter().flatten();
+                let mut stated = members.flat_map(|member| parse_usage_member(member).0);
+                // Of equal keys the last counts (RFC 9651 section 3.2).
+                let granted = stated.rfind(|(key, _)| *key == "train-ai").map(|one| one.1);
+                let pattern = PathPattern::new(path.unwrap_or("/"));
+                statements.usage.push((pattern, granted));
+            }
+        }
+        statements
+    }
 }
 
 /// The lines that a path selects, as indexes into a [`CompiledSignals`].
@@ -154,35 +191,24 @@ impl CompiledSignals {
     }
 
     /// Whether a reservation of this path against AI training is published: by `tdm`, by a header, or
-    /// by this group of robots.txt. Content-Signal of the group replaces the header. Of several lines
-    /// of Content-Usage the one with the longest path counts, and of equal paths the one that grants.
-    /// Licences, TDM policies and `tdmrep.json` are not reserved.
-    pub fn reserves_training(&self, target: RequestTarget<'_>, group: Option<&RuleGroup>) -> bool {
+    /// by this group of robots.txt. Content-Signal of the group replaces the header if it says something
+    /// about training. Of several lines of Content-Usage the one with the longest path counts, and of
+    /// equal paths the one that grants. Licences, TDM policies and `tdmrep.json` are not reserved.
+    pub fn reserves_training(&self, target: RequestTarget<'_>, group: Option<usize>) -> bool {
         let path = target.forms().last().unwrap_or(target.sent);
-        let lines = group.into_iter().flat_map(|group| &group.extensions);
-        let mut statements: Vec<(&str, &str)> = self.fields(self.for_path(target)).collect();
-        let in_tdm = statements.contains(&("tdm-reservation", "1"));
-        statements.extend(lines.map(|line| (&*line.key, &*line.value)));
-        let mut in_signal = false;
-        let mut usage = (0, None);
-        for (name, value) in statements {
-            if name.eq_ignore_ascii_case("Content-Signal") {
-                let denied = Category(SignalCategory::AiTrain, false);
-                in_signal = parse_content_signal(value).any(|(_, part)| part == Some(denied));
-            }
-            if name.eq_ignore_ascii_case("Content-Usage") {
-                let (written, members) = parse_content_usage(value);
-                let pattern = PathPattern::new(written.unwrap_or("/"));
-                let members = members.iter().flatten();
-                let mut stated = members.flat_map(|member| parse_usage_member(member).0);
-                // Of equal keys the last counts (RFC 9651 section 3.2).
-                let granted = stated.rfind(|(key, _)| *key == "train-ai").map(|one| one.1);
-                if pattern.matches(path) {
-                    usage = usage.max((pattern.priority(), granted));
-                }
-            }
-        }
-        (in_tdm || in_signal || usage.1 == Some(false)) && !self.is_terms_page(target)
+        let selected = self.for_path(target);
+        let headers = TrainingStatements::new(self.fields(selected));
+        let of_group = group.and_then(|group| self.group_training.get(group));
+        let signal = of_group.and_then(|group| group.signal).or(headers.signal);
+        let usage = of_group.into_iter().chain([&headers]);
+        let usage = usage
+            .flat_map(|statements| &statements.usage)
+            .filter(|(pattern, _)| pattern.matches(path))
+            .max_by_key(|(pattern, granted)| (pattern.priority(), *granted));
+        let in_tdm = selected.tdm.and_then(|index| self.tdm.get(index));
+        let in_tdm = in_tdm.is_some_and(|rule| rule.reserved);
+        (in_tdm || signal == Some(false) || usage.is_some_and(|usage| usage.1 == Some(false)))
+            && !self.is_terms_page(target)
     }
 
     /// The header fields with their values by path, for servers that know only paths. Content-Usage
@@ -275,23 +301,15 @@ fn with_paths<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::robots::{ExtensionLine, TargetScratch};
+    use crate::robots::TargetScratch;
 
     /// Whether `/press/1` is reserved by these headers and by these lines of a group.
-    fn is_reserved(signals: &CompiledSignals, lines: &[&str]) -> bool {
-        let extensions = lines.iter().map(|line| {
-            let (key, value) = line.split_once(": ").expect("a line");
-            ExtensionLine {
-                key: key.to_owned(),
-                value: value.to_owned(),
-            }
-        });
-        let group = RuleGroup {
-            extensions: extensions.collect(),
-            ..RuleGroup::default()
-        };
+    fn is_reserved(signals: &mut CompiledSignals, lines: &[&str]) -> bool {
+        let lines = lines.iter();
+        let lines = lines.map(|line| line.split_once(": ").expect("a line"));
+        signals.group_training = vec![TrainingStatements::new(lines)];
         let mut scratch = TargetScratch::default();
-        signals.reserves_training(scratch.normalise(b"/press/1"), Some(&group))
+        signals.reserves_training(scratch.normalise(b"/press/1"), Some(0))
     }
 
     #[test]
@@ -324,7 +342,7 @@ mod tests {
                 false,
             ),
         ] {
-            let found = is_reserved(&CompiledSignals::default(), lines);
+            let found = is_reserved(&mut CompiledSignals::default(), lines);
             assert_eq!(found, reserved, "{lines:?}");
         }
     }
@@ -337,15 +355,18 @@ mod tests {
             ..CompiledSignals::default()
         };
         let granted = ["Content-Signal: ai-train=yes", "Content-Usage: train-ai=y"];
-        assert!(is_reserved(&signals, &[]) && is_reserved(&signals, &granted[..1]));
-        assert!(!is_reserved(&signals, &granted));
+        assert!(is_reserved(&mut signals, &[]) && is_reserved(&mut signals, &granted[..1]));
+        assert!(!is_reserved(&mut signals, &granted));
+        // A line about another use leaves the header's reservation in force.
+        let silent = ["Content-Signal: search=yes", "Content-Usage: train-ai=y"];
+        assert!(is_reserved(&mut signals, &silent));
         signals.tdm.push(TdmStatement {
             paths: Vec::new(),
             reserved: true,
             policy: None,
         });
-        assert!(is_reserved(&signals, &granted));
+        assert!(is_reserved(&mut signals, &granted));
         signals.terms.push(b"/press/1".as_slice().into());
-        assert!(!is_reserved(&signals, &[]));
+        assert!(!is_reserved(&mut signals, &[]));
     }
 }

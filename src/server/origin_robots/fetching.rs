@@ -47,6 +47,7 @@ impl FetchJob {
             None => FetchResult::Unreachable("no origin in the settings serves this site".into()),
             Some(target) => fetch_from_origin(&RobotsRequest {
                 target,
+                path: "/robots.txt",
                 etag: self.etag.as_deref(),
                 last_modified: self.last_modified.as_deref(),
                 is_own_host: &|host| is_own_host(&self.policy, target, host),

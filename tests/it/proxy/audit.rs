@@ -1490,7 +1490,10 @@ impl TrafficCount {
                 counts[class] += 1;
             }
             if name == "GPTBot" {
-                *truth.paths_of_gptbot.entry(path.to_owned()).or_default() += 1;
+                // The URLs of redirects and errors keep their query.
+                let is_ok = numbers[0] < 300 || numbers[0] == 304;
+                let url = if is_ok { path } else { request[1] };
+                *truth.paths_of_gptbot.entry(url.to_owned()).or_default() += 1;
             }
             let is_page = ![".png", ".css", "/robots.txt"]
                 .iter()
@@ -1696,7 +1699,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         let shown = String::from_utf8_lossy(&shown);
         for part in [
             "404 in 6 requests",
-            "/shop/gone?color=blue&",
+            "/shop/gone?color=blue",
             "parameters (in 41 % of requests)",
             "color 7 (41 %)",
         ] {
@@ -1965,11 +1968,16 @@ fn as_many_crawlers_and_paths_are_listed_as_asked() {
     let shown = |options: &[&str]| {
         let output = case.run(&[&["--robots", "robots.txt", "access.log"], options].concat());
         let text = String::from_utf8(output.stdout).expect("UTF-8");
-        text.matches("(3").count()
+        (text.matches("(3").count(), text.contains(", ..."))
     };
     // Five of each crawler at most, and all twenty of one.
-    assert!((1..=25).contains(&shown(&[])));
-    assert_eq!(shown(&["--crawler", "Googlebot"]), 20);
+    assert!((1..=25).contains(&shown(&[]).0));
+    let one = ["--crawler", "Googlebot"];
+    assert_eq!(shown(&one), (20, true));
+    for (number, has_more) in [("25", true), ("30", false)] {
+        let listed = shown(&[&one[..], &["--top", number]].concat());
+        assert_eq!(listed.1, has_more, "{number}");
+    }
     let none = case.run(&["--robots", "robots.txt", "access.log", "--top", "0"]);
     assert_eq!(none.status.code(), Some(2));
 }

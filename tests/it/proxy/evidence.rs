@@ -605,6 +605,7 @@ fn export_without_crawler_has_a_case_of_each_and_signals() {
     assert!(gate.path("yandexbot.tar").is_file());
     // What fails before a case is written signs nothing.
     let signed = status(&gate)["last_checkpoint"].clone();
+    assert_eq!(evidence(&gate, &span).status.code(), Some(3));
     let exists = evidence(&gate, &[&span[..], &["--crawler", "GPTBot"]].concat());
     assert_eq!(exists.status.code(), Some(3), "{exists:?}");
     let empty = evidence(&gate, &[&span[..], &["--crawler", ""]].concat());
@@ -745,6 +746,9 @@ fn crawler_that_is_not_bound_is_not_accused() {
         .collect();
     let expected = ["/private/1", "not_bound", "allowed"].map(Value::from);
     assert_eq!(found, [expected.each_ref()]);
+    let directory = unpacked(&gate.path("unbound.tar"));
+    let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
+    assert!(checked.contains("/private/1 not bound by"), "{checked}");
 }
 
 #[test]

@@ -326,7 +326,7 @@ impl FileCertificate {
         CertificateStatus {
             names: self.certificate.names.clone(),
             // Whoever reads it may be in another directory.
-            file: absolute_path(&self.files.certificate),
+            file: absolute_path(&self.files.certificate).display().to_string(),
             not_after: self.certificate.not_after,
             days_left: self
                 .certificate

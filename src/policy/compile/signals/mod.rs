@@ -12,7 +12,9 @@ use crate::policy::model::{
     ContentSignal, ContentUsageRule, GroupPolicy, Policy, SignalPlacement, patterns,
 };
 use crate::policy::signal_lines::yes_or_no;
-use crate::policy::site::{CompiledSignals, License, RobotsVersionId, TdmRepFile, TdmStatement};
+use crate::policy::site::{
+    CompiledSignals, License, RobotsVersionId, TdmRepFile, TdmStatement, TrainingStatements,
+};
 use crate::printable::join;
 use crate::robots::{
     ExtensionLine, PathPattern, RobotsDocument, Rule, RuleSet, TargetScratch, without_query,
@@ -224,6 +226,10 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignal
         .map(|group| named_licenses(&group.extensions).next())
         .map(|url| url.map(|url| License::new(url, Vec::new())))
         .collect();
+    let group_training = document.groups.iter().map(|group| {
+        let lines = group.extensions.iter();
+        TrainingStatements::new(lines.map(|line| (&*line.key, &*line.value)))
+    });
     let own = &signals.licenses;
     let origin_license = named_licenses(&document.extensions)
         .find(|url| own.iter().all(|license| license.url.value != *url))
@@ -257,6 +263,7 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignal
         default_usage: of_all.map(usage_value),
         licenses: licenses.collect(),
         group_licenses,
+        group_training: group_training.collect(),
         origin_license,
         tdm: tdm.collect(),
         tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep_file(policy)),

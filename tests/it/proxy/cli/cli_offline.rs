@@ -1136,7 +1136,9 @@ fn tester_sees_a_person_where_the_gate_does() {
 #[test]
 fn robots_txt_is_known_by_its_lines_and_cut_as_crawlers_do() {
     let rules = "# Rules\nUser-agent: *\nDisallow: /a\n";
-    let large = format!("{rules}{}Disallow: /b\n", "#\n".repeat(300_000));
+    // The rule for /c is among the last bytes that crawlers read.
+    let read = format!("{rules}{}Disallow: /c\n", "#\n".repeat(255_800));
+    let large = format!("{read}{}Disallow: /b\n", "#\n".repeat(50_000));
     let files = directory(&[("robots.txt.bak", rules), ("robots.txt", &large)]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let backup = path("robots.txt.bak");
@@ -1145,8 +1147,13 @@ fn robots_txt_is_known_by_its_lines_and_cut_as_crawlers_do() {
     let output = crawlgate(&["diff", &backup, &file]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(text(&output.stderr).contains("larger than 500 KiB"));
-    let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "/b"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for dialect in ["rfc9309", "google"] {
+        for (url, code) in [("/b", 0), ("/c", 1)] {
+            let agent = ["--agent", "GPTBot", "--dialect", dialect];
+            let output = crawlgate(&[&["tester", &file, url][..], &agent].concat());
+            assert_eq!(output.status.code(), Some(code), "{output:?}");
+        }
+    }
 }
 
 #[test]

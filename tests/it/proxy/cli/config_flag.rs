@@ -179,6 +179,24 @@ fn broken_settings_file_names_the_socket_all_the_same() {
     let message = String::from_utf8_lossy(&upgrade.stderr);
     assert_eq!(upgrade.status.code(), Some(1), "{message}");
     assert!(message.contains("nothing was upgraded"), "{message}");
+    // A default socket may be that of another crawlgate.
+    for (text, code) in [
+        ("control: [a, b]\n", 1),
+        ("control: control.sock\norigins: [\n", 1),
+        ("stat: state\n", 0),
+    ] {
+        write_settings(&gate, "unknown.yaml", text);
+        let file = gate.path("unknown.yaml");
+        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(["status", "--alive", "--config"])
+            .arg(file)
+            .env("RUNTIME_DIRECTORY", gate.path(""))
+            .output()
+            .expect("the crawlgate binary");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}: {message}");
+        assert!(message.contains("--control PATH"), "{message}");
+    }
     // Whoever may use the socket need not be allowed to read the keys.
     let tls = "control: control.sock\nlisten: { address: 127.0.0.1:0, tls: { certificates: [{ cert: a, key: b }] } }\n";
     write_settings(&gate, "tls.yaml", tls);

@@ -216,7 +216,9 @@ fn page_in_place_of_robots_txt_is_no_rules() {
 #[test]
 fn tdmrep_of_the_origin_is_named() {
     let with_file = Origin::start(|received, stream| match received.target() {
-        "/.well-known/tdmrep.json" => answer(stream, "application/json", b"[]"),
+        "/.well-known/tdmrep.json" if received.field("host") == Some(HOST) => {
+            answer(stream, "application/json", b"\n[]")
+        }
         _ => answer(stream, "text/plain", ROBOTS.as_bytes()),
     });
     // It answers every other path with a page.
@@ -235,6 +237,13 @@ fn without_any_answer_the_origins_rules_are_merged() {
     let failed = Begun::new(Origin::nowhere(), &arguments);
     assert_eq!(failed.code(), Some(1), "{:?}", failed.output);
     assert!(!failed.path("policies").exists() && !failed.path("crawlgate.yaml").exists());
+    let busy = origin(|_| b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let busy = Begun::new(busy.address, &arguments);
+    assert_eq!(busy.code(), Some(1), "{:?}", busy.output);
+    for (begun, is_server_down) in [(&failed, true), (&busy, false)] {
+        let printed = String::from_utf8_lossy(&begun.output.stdout);
+        assert_eq!(printed.contains("FastCGI"), is_server_down, "{printed}");
+    }
     let begun = Begun::new(Origin::nowhere(), &arguments[..2]);
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     let policy = begun.policy();

@@ -93,9 +93,9 @@ fn hostile_values_stay_valid_json_lines_and_bounded() {
 #[test]
 fn above_the_rate_each_crawler_keeps_some_events() {
     let origin = Origin::plain();
-    let gate = shop(&origin, "{ events: { to: events.log, rate: 2 } }");
-    let (flooding, count) = ("User-Agent: GPTBot/1.2\r\n", 200);
-    flood(&gate, count, flooding);
+    let mut gate = shop(&origin, "{ events: { to: events.log, rate: 2 } }");
+    let count = 200;
+    flood(&gate, count, GPTBOT);
     flood(&gate, 1, "User-Agent: ClaudeBot/1.0\r\n");
     let told = |events: &[Value]| {
         let written = events
@@ -129,6 +129,12 @@ fn above_the_rate_each_crawler_keeps_some_events() {
         "crawlgate_violations_total{crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}",
         count as f64,
     );
+    // What no event follows is counted at the stop.
+    flood(&gate, count, GPTBOT);
+    gate.signal("TERM");
+    gate.ended();
+    let (written, left_out) = told(&lines(&read(&gate.path("events.log"))));
+    assert_eq!(written as u64 + left_out, 2 * count as u64 + 1);
 }
 
 #[test]
