@@ -102,7 +102,7 @@ impl Columns {
                 columns[place] = column;
             }
         }
-        (!columns.is_empty()).then(|| Columns {
+        (!columns.is_empty()).then_some(Columns {
             columns,
             is_percent_encoded,
         })

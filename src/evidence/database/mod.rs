@@ -71,6 +71,9 @@ CREATE TABLE IF NOT EXISTS timestamps (
 
 pub type Result<T = (), E = DatabaseError> = std::result::Result<T, E>;
 
+/// The number, time and signed note of the last checkpoint, and the authority of its timestamp.
+pub type LastCheckpoint = (u64, String, String, Option<String>);
+
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -293,11 +296,11 @@ impl EvidenceDatabase {
         self.query_all(query, [], chain_from_row)
     }
 
-    /// The number, time and signed note of the last checkpoint.
+    /// The last checkpoint.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String, Option<String>)>> {
+    pub fn last_checkpoint(&self) -> Result<Option<LastCheckpoint>> {
         let query = "SELECT number, time, note, (SELECT authority FROM timestamps WHERE checkpoint = number) FROM checkpoints \
                      ORDER BY number DESC LIMIT 1";
         self.query_first(query, [], |row| row.try_into())

@@ -332,7 +332,9 @@ fn file_is_judged_alike_by_every_command_and_by_the_gate() {
         };
         assert_eq!(import(file), published, "import of {}", shown());
         let (warns, allowed) = tester(file);
-        assert_eq!(warns, judgement == Page, "tester of {}", shown());
+        // Crawlers read no more than 500 KiB.
+        let is_cut = bytes.len() > 500 * 1024;
+        assert_eq!(warns, judgement == Page || is_cut, "tester of {}", shown());
         match judgement {
             Closed => assert_eq!(allowed[..2], [false; 2], "tester of {}", shown()),
             PartlyClosed => assert_ne!(allowed, [true; 4], "tester of {}", shown()),

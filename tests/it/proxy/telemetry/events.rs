@@ -96,6 +96,10 @@ fn above_the_rate_each_crawler_keeps_some_events() {
     let mut gate = shop(&origin, "{ events: { to: events.log, rate: 2 } }");
     let count = 200;
     flood(&gate, count, GPTBOT);
+    gate.wait_for_metric(
+        "crawlgate_violations_total{crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}",
+        count as f64,
+    );
     flood(&gate, 1, "User-Agent: ClaudeBot/1.0\r\n");
     let told = |events: &[Value]| {
         let written = events
@@ -124,10 +128,6 @@ fn above_the_rate_each_crawler_keeps_some_events() {
     assert!(
         events.iter().any(|event| event["crawler"] == "claudebot"),
         "a flood of one hides nobody else"
-    );
-    gate.wait_for_metric(
-        "crawlgate_violations_total{crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}",
-        count as f64,
     );
     // What no event follows is counted at the stop.
     flood(&gate, count, GPTBOT);
