@@ -1,9 +1,9 @@
 //! The command `diff`: shows what changes for crawlers between two policies, directories of
 //! policies, or robots.txt files.
 
-use super::check::is_robots_txt;
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::report::PeriodFlags;
+use super::sources::is_robots_txt;
 use super::url_list::for_each_url;
 use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
 use crate::audit::{AuditOptions, AuditRules, client_identity, for_each_line};

@@ -44,6 +44,7 @@ mod run;
 mod schema;
 mod server_flags;
 mod shell_words;
+mod sources;
 mod state;
 mod status;
 mod tester;

@@ -2,6 +2,7 @@
 //! crawlgate. It rejects a file whose site name or host is already in an earlier file.
 
 use super::origin_copy::OriginCopies;
+use super::sources::{is_robots_txt, source_or_finding};
 use super::{Result, file_failure};
 use crate::crawlers::Registry;
 use crate::policy::lint::FileFindings;
@@ -13,7 +14,7 @@ use crate::sites::policy_directory::{
 };
 use crate::time::Timestamp;
 use crate::verdict::{self, PolicyDependencies};
-use crate::yaml::{Diagnostics, Severity, SourceFile};
+use crate::yaml::Severity;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ fn load_permitted(
             .is_dir()
         {
             files.extend(policy_directory::list_policies(path).map_err(file_failure("read", path))?)
-        } else if super::check::is_robots_txt(path) {
+        } else if is_robots_txt(path) {
             let name = printable_path(path);
             fail!(
                 Runtime,
@@ -98,35 +99,6 @@ fn load_permitted(
     }
     reject_conflicts(&mut loaded);
     Ok(loaded)
-}
-
-/// Reads a file as text. Fails if it cannot be read; a file that is too large or not UTF-8 gives a
-/// finding.
-pub fn read_source(path: &Path) -> Result<FileFindings> {
-    source_or_finding(policy_directory::read_policy(path))
-}
-
-/// Replaces a file that is too large, not UTF-8 or outside of the directory by an empty text and a
-/// finding. Fails for a file that cannot be read.
-fn source_or_finding(read: PolicyText) -> Result<FileFindings> {
-    let mut diagnostics = Diagnostics::default();
-    let source = match read {
-        Ok(source) => source,
-        Err(unreadable) => {
-            if let UnreadableReason::Io(_) | UnreadableReason::NotAFile = unreadable.why {
-                return Err(unreadable.into());
-            }
-            diagnostics.push(unreadable.diagnostic());
-            SourceFile {
-                name: unreadable.path.into(),
-                text: "".into(),
-            }
-        }
-    };
-    Ok(FileFindings {
-        source,
-        diagnostics,
-    })
 }
 
 /// Compiles a policy with its surroundings: the origin's file and the other files of the directory.

@@ -1,7 +1,7 @@
 //! [`ServerFlags`]: the command-line flags that `run` and `decide` share. A flag overrides the
 //! setting in `crawlgate.yaml`.
 
-use super::{Failure, Result, default_paths, policies};
+use super::{Failure, Result, default_paths, sources};
 use crate::files::absolute_path;
 use crate::policy::lint::FileFindings;
 use crate::printable::printable_path;
@@ -141,7 +141,7 @@ fn parse_admin(written: &str) -> Result<ValueOrOff<SocketAddr>, AddressError> {
 
 /// Decodes a settings file, without a look at the files that it names. Fails if it cannot be read.
 fn decode_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
-    let mut file = policies::read_source(path)?;
+    let mut file = sources::read_source(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut settings = None;
     if !file.diagnostics.has_errors() {

@@ -189,7 +189,7 @@ impl Diagnostic {
     }
 
     /// What to do, and the number of further findings.
-    pub fn help_and_more(&self) -> Option<String> {
+    pub(crate) fn help_and_more(&self) -> Option<String> {
         let more =
             (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
         match (&self.help, more) {

@@ -11,24 +11,22 @@ mod text;
 use super::origin_copy::{OriginCopies, OriginFlags};
 use super::policies::{self, LoadedPolicy};
 use super::server_flags::{self, warning};
+use super::sources::is_robots_txt;
 use super::{Result, findings_failure_unless, now, print_json, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
-use crate::files::read_bounded;
 use crate::policy::Site;
 use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
 use crate::policy::model::EnforcementMode;
 use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
-use crate::robots::{RobotsFile, RobotsKey};
+use crate::robots::RobotsFile;
 use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
-use crate::yaml::{
-    Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32, strip_http_scheme,
-};
+use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -456,24 +454,6 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
         }
         Err(error) => vec![CertificateFault::Unusable.with_message(error.to_string())],
     }
-}
-
-/// Whether a path is a robots.txt and not a policy: `-`, an http(s) URL, or a file. The file has the
-/// extension `txt`, or not that of a policy and a known key in its first line with a key.
-pub fn is_robots_txt(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    let extension = path.extension().unwrap_or_default();
-    let is_file = match extension.to_ascii_lowercase().as_encoded_bytes() {
-        b"txt" => !path.is_dir(),
-        b"yaml" | b"yml" => false,
-        _ => {
-            let file = RobotsFile::parse(read_bounded(path).unwrap_or_default());
-            let mut keys = file.lines().iter().flat_map(|line| &line.key_value);
-            let first = keys.next();
-            first.is_some_and(|first| first.key != RobotsKey::Unknown)
-        }
-    };
-    text == "-" || strip_http_scheme(&text).is_some() || is_file
 }
 
 /// Findings by severity, including those that are not listed. Each URL of a sitemap counts.
