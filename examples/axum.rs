@@ -1,5 +1,5 @@
-//! An axum application behind the gate. The gate serves `/robots.txt`, blocks crawlers that break the
-//! policy, adds `X-Robots-Tag`, and reloads policies while the application runs.
+//! An axum application behind the gate. The gate serves `/robots.txt`, blocks crawlers that break
+//! the policy, adds `X-Robots-Tag`, and reloads policies while the application runs.
 //!
 //! ```sh
 //! cargo run --no-default-features --features tower,html,metrics --example axum -- 127.0.0.1:8080 examples/policies
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let gate = GateLayer::builder(policies)
         .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
-        // The error of a policy with a mistake names its file and line.
+        // If no policy can be used, the error names the file and line of each mistake.
         .open()?;
     let metrics = gate.clone();
 

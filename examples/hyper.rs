@@ -48,7 +48,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             _ = &mut stop => break,
         };
         let service = ServiceBuilder::new()
-            // hyper does not put the address there, so the application does it, outside of the gate.
+            // hyper does not put the client's address into the extensions. So the application does
+            // it, in a layer outside of the gate.
             .map_request(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(client);
                 request
@@ -64,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         });
     }
-    // Ends each connection after its present response. The gate writes its logs when it is dropped.
+    // Ends each connection after its current response. The gate writes its logs when it is dropped.
     connections.shutdown().await;
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! A crawler of your own in the registry: which user agents are recognised as it. An engine takes the
-//! registry with `EngineBuilder::registry`, for as long as the program runs (`Box::leak`, or a
-//! `LazyLock`). A policy names a crawler of your own under `crawlers`.
+//! Adds a crawler of your own to the registry, and shows which user agents are recognised as it.
+//! `EngineBuilder::registry` gives an engine such a registry. The registry must live until the
+//! program ends: use `Box::leak` or a `LazyLock`. Without code, a policy can describe your crawler
+//! under `crawlers`.
 //!
 //! ```sh
 //! cargo run --no-default-features --example own_crawler
@@ -10,7 +11,7 @@ use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::yaml::SourceFile;
 
 /// The fields are those of `src/crawlers/registry.yaml`, which explains them. A record with the id
-/// of a known crawler corrects that one.
+/// of a known crawler replaces that crawler's record.
 const RECORDS: &str = "\
 - id: intranetbot
   name: IntranetBot

@@ -1,5 +1,5 @@
-//! A gRPC server of tonic behind the gate. Its service is gRPC's own health service, which comes
-//! generated: a service of yours takes its place.
+//! A gRPC server of tonic behind the gate. It serves gRPC's health service, whose code is in the
+//! crate `tonic-health`. Put your own service in its place.
 //!
 //! ```sh
 //! cargo run --no-default-features --features tower --example tonic -- 127.0.0.1:8080 examples/policies

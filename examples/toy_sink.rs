@@ -1,7 +1,7 @@
-//! A log of your own (a sink): it prints a line for each request that breaks the rules, with the fields
-//! that `FIELDS` lists. Requests are lines on standard input, as those of `toy_entry_point`. It uses
-//! crawlgate's inner modules, which change without notice. An application behind crawlgate's layer
-//! needs none of them: `GateBuilder::on_record` gives it the same records.
+//! A log of your own (a sink): it prints a line for each request that breaks the rules, with the
+//! fields that `FIELDS` lists. Requests are lines on standard input, as for `toy_entry_point`. The
+//! example uses crawlgate's inner modules, which change without notice. An application behind
+//! crawlgate's layer needs none of them: `GateBuilder::on_record` gives it the same records.
 //!
 //! ```sh
 //! echo 'GET shop.example /private/ GPTBot/1.2' |

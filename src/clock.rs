@@ -97,7 +97,7 @@ impl Clock {
                 if let Err(error) = &read
                     && !has_failed
                 {
-                    tracing::warn!(%error, "the developer's clock stays as it is");
+                    tracing::warn!(%error, "the clock file cannot be read: the clock keeps its last setting");
                 }
                 has_failed = read.is_err();
                 if let Ok(true) = read {

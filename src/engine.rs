@@ -215,7 +215,8 @@ impl EngineBuilder {
         }
     }
 
-    /// The known crawlers. [`Registry::builtin`] by default.
+    /// The known crawlers. [`Registry::builtin`] by default. [`Registry::with_records`] adds
+    /// crawlers of your own.
     pub fn registry(self, registry: &'static Registry) -> EngineBuilder {
         EngineBuilder { registry, ..self }
     }
@@ -230,16 +231,17 @@ impl EngineBuilder {
         }
     }
 
-    /// A file that the policy names, such as that of `robots.previous`. The engine reads no files.
+    /// The content of a file that the policy names, such as that of `robots.previous`. The engine
+    /// itself reads no files.
     pub fn file(mut self, name: &str, bytes: &[u8]) -> EngineBuilder {
         self.files.0.insert(name.to_owned(), bytes.into());
         self
     }
 
     /// The time at which the policy is loaded. Each path in `retire` is at the stage that it has at
-    /// this time. The engine knows the pauses around this time. Whether one of them is in force depends
-    /// on the time of each request ([`Request::received_at`]). Without this call the engine knows no
-    /// pauses, and nothing is retired.
+    /// this time. The engine knows the pauses around this time. Whether one of them is in force
+    /// depends on the time of each request ([`Request::received_at`]). Without this call the engine
+    /// knows no pauses, and nothing is retired.
     pub fn evaluated_at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder {
             at: Some(now),
@@ -350,8 +352,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Declares that crawlers can have cached only the robots.txt of this policy. Without this call a
-    /// disallowed request is [`Kind::Unproven`](crate::Kind::Unproven). With it, the request is a
+    /// Declares that crawlers can have cached only the robots.txt of this policy. Without this call
+    /// a disallowed request is [`Kind::Unproven`](crate::Kind::Unproven). With it, the request is a
     /// [`Kind::Violation`](crate::Kind::Violation).
     pub fn observed(mut self) -> Request<'a> {
         self.basis = CachedVersionsBasis::Observed;

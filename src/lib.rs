@@ -1,4 +1,4 @@
-//! crawlgate publishes the rules of a web site for crawlers, and enforces them.
+//! crawlgate publishes a site's rules for crawlers, and enforces them.
 //!
 //! A site owner writes a policy in YAML. crawlgate publishes the policy as `/robots.txt`, adds its
 //! `X-Robots-Tag` lines to responses, can block crawlers that break its rules, and shows which

@@ -51,7 +51,7 @@ pub fn answer_lines(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let policies = Path::new(&std::env::args().nth(1).ok_or("give a policy directory")?).to_owned();
     let (store, remembered) = StateStore::in_memory_only();
-    // An entry point without an origin: no robots.txt is waited for.
+    // An entry point without an origin: nothing waits for an origin's robots.txt.
     let own_file = Some(Arc::new(OriginRobotsTxt::new("", [])));
     let origins = InitialOriginRobots {
         for_every_site: own_file,

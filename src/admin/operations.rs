@@ -171,7 +171,9 @@ impl Operations {
     /// See [`crate::sites::SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites = self.instance.sites.resume(site, self.moment().now)?;
-        tracing::info!(?sites, "the pause ended");
+        if !sites.is_empty() {
+            tracing::info!(?sites, "the pause ended");
+        }
         self.update_metrics();
         Ok(sites)
     }

@@ -37,6 +37,9 @@ const MIN_LIST_KEYS: usize = 512;
 /// bytes and its length.
 const MAX_KEYS: usize = 2_000_000;
 
+/// A key counts as one more for each of these bytes.
+const SHORT_KEY_BYTES: usize = 200;
+
 /// Longer keys are cut.
 const MAX_KEY_BYTES: usize = 2_000;
 
@@ -65,15 +68,18 @@ pub struct UnreadableExample {
 pub struct KeyBudget(AtomicUsize);
 
 impl KeyBudget {
-    /// Counts a key in a list.
-    pub fn add(&self, list: &mut TopKSketch, key: &[u8]) {
+    /// Counts a key in a list, and returns it as the list has it: cut if it is long. A long key takes
+    /// the place of several.
+    pub fn add<'k>(&self, list: &mut TopKSketch, key: &'k [u8]) -> &'k [u8] {
         let before = list.len();
         let is_small = before < MIN_LIST_KEYS;
         let key = &key[..key.len().min(MAX_KEY_BYTES)];
         list.add(key, is_small || self.has_space());
         if !is_small && list.len() > before {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0
+                .fetch_add(1 + key.len() / SHORT_KEY_BYTES, Ordering::Relaxed);
         }
+        key
     }
 
     fn has_space(&self) -> bool {
@@ -398,7 +404,6 @@ impl RequestTally {
         if let Some(place) = memchr::memchr(b'?', target) {
             if status >= 300 && status != 304 {
                 url.to_mut().extend_from_slice(&target[place..]);
-                url.to_mut().truncate(MAX_KEY_BYTES);
             }
             let query = &target[place + 1..];
             self.with_parameters += u64::from(!query.is_empty());
@@ -407,10 +412,9 @@ impl RequestTally {
                 budget.add(&mut self.parameters, name);
             }
             if !names.is_empty() {
-                let mut combination = without_values(target);
-                combination.truncate(MAX_KEY_BYTES);
-                budget.add(&mut self.combinations, &combination);
-                self.combinations.add_usage(&combination, usage);
+                let combination = without_values(target);
+                let combination = budget.add(&mut self.combinations, &combination);
+                self.combinations.add_usage(combination, usage);
                 if budget.has_space() {
                     let urls = self.combined_urls.entry(hash(combination)).or_default();
                     let is_new = urls.insert(hash((&record.host, target)));
@@ -425,7 +429,7 @@ impl RequestTally {
             (&mut of_status.sections, section),
             (&mut of_status.paths, &*url),
         ] {
-            budget.add(list, key);
+            let key = budget.add(list, key);
             list.add_usage(key, usage);
         }
     }
@@ -653,6 +657,8 @@ mod tests {
         let top = tally.combinations.top(1);
         assert_eq!(tally.combined_urls[&hash(&*top[0].key)].len(), 3);
         assert_eq!(tally.combinations.usages[&*top[0].key].bytes, 60);
+        let paths = &tally.statuses[&200].paths;
+        assert_eq!(paths.usages[&*paths.top(1)[0].key].bytes, 60);
     }
 
     #[test]

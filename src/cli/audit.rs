@@ -73,7 +73,7 @@ pub struct Arguments {
     sitemaps: Vec<String>,
     #[command(flatten)]
     reading: LogFlags,
-    /// Exit with 3 if more lines cannot be read [default: 10%, or 0% with --fail-on]
+    /// Exit with 3 if more than this share of the lines cannot be read [default: 10%, or 0% with --fail-on]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     max_unreadable: Option<f64>,
     /// Exit with 1 for a violation (certainly against the rules, and not by a pretender), or for

@@ -78,13 +78,13 @@ struct ExportArguments {
     /// The site
     #[arg(long)]
     site: String,
-    /// The crawler, by id or token [default: a case of each crawler in the log]
+    /// The crawler, by id, name or token [default: a case of each crawler in the log]
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     crawler: Option<String>,
-    /// From this time on, like 2026-11-01 or 2026-11-01T06:00:00Z
+    /// From this time on (UTC), like 2026-11-01 or 2026-11-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Timestamp,
-    /// Until this time [default: now]
+    /// Until before this time (UTC) [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
     /// The case, a new file, or a directory for it; without --crawler, a directory for all cases
@@ -171,7 +171,7 @@ fn run_export(arguments: &ExportArguments) -> Result {
         to: arguments.to.map_or(now, system_time).min(now),
     };
     if span.from >= span.to {
-        fail!(Usage, "--from is not before --to");
+        fail!(Usage, "--from is not before --to, or is in the future");
     }
     let directories = match arguments.state.as_slice() {
         [] => vec![arguments.config.state_directory(None)?],
@@ -345,7 +345,7 @@ fn run_rotate_key(state: &StateFlag) -> Result {
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
     print_message!(
-        "the log has a new key. Publish it beside the old one, which still verifies what it signed",
+        "the log has a new key. Publish it, and keep the old one public: it verifies what it signed",
     );
     print_text(key.to_line())
 }

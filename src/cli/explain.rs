@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The URL, or its path and query, like "/search?q=a"
+    /// The URL, or a path with its query, like "/search?q=a"
     #[arg(value_name = "URL", value_parser = parse_url)]
     url: RequestedUrl,
 }

@@ -30,7 +30,7 @@ pub struct OriginFlags {
     /// The origin's own robots.txt, for policies that use it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     origin_robots: Option<PathBuf>,
-    /// Use the copies of the origins' robots.txt in this state directory
+    /// Use the origins' robots.txt and the lists of crawler networks in this state directory
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 }
@@ -165,7 +165,7 @@ impl OriginCopies {
                 "there is no copy, so its rules are missing here".into()
             }
             (None, None) => {
-                "not known, so its rules are missing here; add --state DIR or --origin-robots FILE"
+                "not known yet, so its rules are missing below; add --state DIR or --origin-robots FILE"
                     .into()
             }
         };

@@ -89,8 +89,8 @@ pub struct ReportFlags {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print CSV: a row for each crawler and identity. An audit adds rows for what each crawler
-    /// requested most (sections, parameters, paths), and for URLs of --sitemap that it never
+    /// Print CSV: a row for each crawler and identity. "crawlgate audit" adds rows for what each
+    /// crawler requested most (sections, parameters, paths), and for URLs of --sitemap that it never
     /// requested
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     csv: bool,

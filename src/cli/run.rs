@@ -28,7 +28,8 @@ pub struct Arguments {
     /// The address to listen on; may be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     listen: Vec<SocketAddr>,
-    /// The network of a proxy in front, whose X-Forwarded-For is believed; may be repeated
+    /// The network of a proxy in front; crawlgate takes the client address from its
+    /// X-Forwarded-For; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
     /// Worker threads [default: one for each core]

@@ -260,18 +260,18 @@ pub fn load_settings_alone(path: &Path) -> Result<Settings> {
 }
 
 /// The control socket of a settings file; `None` for `off`. Other mistakes are printed, and do not
-/// stop the command. Fails if mistakes hide which socket the file names.
+/// stop the command. Fails if a file with mistakes names no socket: they may hide it.
 pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
     let (file, settings) = decode_settings_file(path)?;
     let control = settings.map(|settings| settings.control).or_else(|| {
         super::print_findings(&file.source, &file.diagnostics.items);
         print_message!(
-            "warning: {} has mistakes, so only its control socket is used. If the mistakes hide it, name it with \
+            "warning: {} has mistakes, so only the socket in \"control\" is used. If it names none, name it with \
              --control PATH",
             path.display()
         );
         let directory = path.parent().unwrap_or(Path::new(""));
-        settings::decode_control(&file.source, directory, default_settings().control)
+        settings::decode_control(&file.source, directory)
     });
     control.ok_or_else(|| unusable_file(path))
 }

@@ -13,8 +13,8 @@ use crate::admin::{UpgradeReport, UpgradeRequest};
 Exit codes: 0 replaced, 1 the old process continues, 2 wrong usage, 3 crawlgate is not running."
 )]
 pub struct Arguments {
-    /// If the process before the last upgrade still answers requests, cut them off and upgrade at
-    /// once. The present process still answers its own
+    /// If the process from before the last upgrade still answers requests, cut these off and upgrade
+    /// at once. Requests of the process that runs now are still answered
     #[arg(long)]
     now: bool,
     /// Upgrade even if no service manager will follow the new process

@@ -203,12 +203,7 @@ impl<'a> Comparison<'a> {
             let mut with_hosts = self
                 .sides
                 .iter()
-                .filter(|side| {
-                    side.snapshot
-                        .sites()
-                        .iter()
-                        .any(|entry| !entry.site.policy.hosts.is_empty())
-                })
+                .filter(|side| side.snapshot.site_for_host(b"").is_none())
                 .peekable();
             let is_meant = with_hosts.peek().is_none()
                 || with_hosts.any(|side| side.snapshot.site_for_host(host).is_some());
@@ -329,8 +324,9 @@ impl SiteComparison {
 
     /// Whether both sides are robots.txt files.
     fn is_plain(&self) -> bool {
-        let mut sides = self.sides.iter();
-        sides.all(|side| side.exists && side.robots_txt_without_policy().is_some())
+        self.sides
+            .iter()
+            .all(|side| side.exists && side.robots_txt_without_policy().is_some())
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -352,8 +348,9 @@ impl SiteComparison {
                 self.add_header_changes(changes, target, true);
             }
             if let Some(treatments) = self.changed_treatments(&decisions) {
-                let crawlers = self.classes[place].crawlers.clone();
-                self.add_access_change(treatments, crawlers, target);
+                let crawlers = std::mem::take(&mut self.classes[place].crawlers);
+                self.add_access_change(treatments, &crawlers, target);
+                self.classes[place].crawlers = crawlers;
             }
         }
     }
@@ -397,16 +394,17 @@ impl SiteComparison {
         }
         self.compared += 1;
         // Queries of searches are all different.
-        let path = target.split(|byte| *byte == b'?').next();
-        let path = path.unwrap_or_default();
+        let path = target
+            .split(|byte| *byte == b'?')
+            .next()
+            .unwrap_or_default();
         let mut url = String::from_utf8_lossy(path).into_owned();
         if path.len() < target.len() {
             url += "?...";
         }
-        let status = if record.status == 0 {
-            200
-        } else {
-            record.status
+        let status = match record.status {
+            0 => 200,
+            status => status,
         };
         let media = record
             .content_type
@@ -426,7 +424,7 @@ impl SiteComparison {
             .map(|(old, new)| AccessEffect::from_treatments(old, new));
         self.count_request(&label, path, effect);
         if let Some(treatments) = treatments {
-            self.add_access_change(treatments, vec![label], &url);
+            self.add_access_change(treatments, &[label], &url);
         }
         true
     }
@@ -480,11 +478,14 @@ impl SiteComparison {
     fn add_access_change(
         &mut self,
         treatments: (CrawlerTreatment, CrawlerTreatment),
-        affected: Vec<String>,
+        affected: &[String],
         url: &str,
     ) {
         let (crawlers, found) = self.access.entry(treatments).or_default();
-        crawlers.extend(affected);
+        // All of a class are there, or none.
+        if !crawlers.contains(&affected[0]) {
+            crawlers.extend(affected.iter().cloned());
+        }
         found.add(self.compared, url, true);
         if found.urls.len() < MAX_URLS {
             let url = truncate(url, MAX_URL_BYTES);

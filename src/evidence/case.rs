@@ -39,9 +39,12 @@ pub enum CaseError {
     /// The log cannot be read.
     #[error("cannot read the evidence log: {0}")]
     Database(#[from] DatabaseError),
-    /// The log was not written in this time.
-    #[error("log {0} has no entries since {1}: it ends at {2}")]
-    NotCovered(String, String, String),
+    /// The log has nothing of this time.
+    #[error(
+        "log {0} has no entries of this time: it began later, ended earlier, or has deleted them. \"crawlgate evidence \
+         status\" shows what it has"
+    )]
+    NotCovered(String),
     /// The span has more than `MAX_ENTRIES`.
     #[error(
         "the case would have more than {MAX_ENTRIES} entries; choose a shorter time with --from and --to"
@@ -92,7 +95,7 @@ fn covered_span(
                 return;
             };
             // The last entry of each chain stays, whatever its age.
-            if let Some(begin) = entry.complete_since().filter(|begin| *begin < span.to) {
+            if let Some(begin) = entry.complete_since() {
                 span.from = span.from.max(begin);
             }
             if entry.time >= to
@@ -107,8 +110,7 @@ fn covered_span(
     if span.from < span.to {
         return Ok((span, gap_recorded));
     }
-    let from = format_time(span.from);
-    Err(CaseError::NotCovered(state.id, from, to))
+    Err(CaseError::NotCovered(state.id))
 }
 
 /// The files of one log for a case, without report and manifest. Makes a checkpoint unless there is

@@ -122,7 +122,7 @@ impl Default for EvidenceWriterShared {
             ),
             lost: new_counter(
                 "crawlgate_evidence_left_out_total",
-                "Entries that the evidence log lacks, because there were too many or they could not be written.",
+                "Entries that the evidence log lacks: there were too many, it was half full, or they could not be written.",
             ),
         }
     }

@@ -75,7 +75,7 @@ fn kind_text(request: &RequestFinding) -> String {
     let kind = request.kind_words();
     match request.field_text_or_empty(RecordField::History).as_ref() {
         "declared" if request.is_disallowed() => {
-            format!("{kind}; the site declared its earlier robots.txt")
+            format!("{kind}; only the site says what its robots.txt was before crawlgate")
         }
         _ => kind.into_owned(),
     }

@@ -73,8 +73,6 @@ pub struct CaseRobotsEvidence {
     pub robots: RobotsFiles,
     /// When each file was first published in any log.
     published: BTreeMap<Hash, String>,
-    /// The files that were answered with 503: nobody got them.
-    unavailable: BTreeSet<Hash>,
     /// The served copies with the name of their log, by time.
     served: Vec<(String, ServedRobotsTxt)>,
 }
@@ -83,7 +81,6 @@ impl CaseRobotsEvidence {
     /// `robots` are the files of all logs.
     pub fn new(robots: RobotsFiles, logs: &[CheckedLog]) -> CaseRobotsEvidence {
         let mut published = BTreeMap::<Hash, String>::new();
-        let mut unavailable = BTreeSet::new();
         let mut all_served = Vec::new();
         for log in logs {
             let [of_crawler, of_site, _] = &log.chains;
@@ -91,8 +88,8 @@ impl CaseRobotsEvidence {
                 let Some(hash) = entry.data_text("sha256").and_then(Hash::parse) else {
                     continue;
                 };
+                // Nobody got a file that was answered with 503.
                 if entry.number_or_zero("answer") != 200 {
-                    unavailable.insert(hash);
                     continue;
                 }
                 let first = published.entry(hash).or_insert_with(|| entry.time.clone());
@@ -108,7 +105,6 @@ impl CaseRobotsEvidence {
         CaseRobotsEvidence {
             robots,
             published,
-            unavailable,
             served: all_served,
         }
     }
@@ -194,7 +190,7 @@ fn add_words_of_site(findings: &mut LogFindings) {
         (
             RecordField::History,
             "declared",
-            "whether robots.txt was as the site declared it before crawlgate came (history: declared)",
+            "whether the robots.txt from before crawlgate was the one that the site declared (history: declared)",
         ),
         (
             RecordField::Proof,
@@ -216,8 +212,9 @@ fn declared_files(of_crawler: &[EvidenceEntry], all: &CaseRobotsEvidence) -> Vec
     let declared: BTreeSet<Hash> = of_crawler
         .iter()
         .filter(|entry| entry.data_text("history") == Some("declared"))
-        .flat_map(named_robots_files)
-        .filter(|hash| !all.published.contains_key(hash) && !all.unavailable.contains(hash))
+        .flat_map(|entry| entry.data_texts("cached_sha256"))
+        .filter_map(Hash::parse)
+        .filter(|hash| !all.published.contains_key(hash))
         .collect();
     Vec::from_iter(declared)
 }
@@ -375,17 +372,17 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
         "too_many" => format!(
             "{entries} entries of this crawler were left out before {time}: too many came at once"
         ),
-        "half_full" => format!(
-            "requests that were left out before {time}, of all crawlers: {entries}, because the log was half full. They passed, and broke no rule"
-        ),
-        "not_written" => {
+        "half_full" | "not_written" => {
             let from = match entry.data_text("from") {
                 Some(from) => format!("from {from} until"),
                 None => "before".to_owned(),
             };
-            format!(
-                "missing entries of all crawlers {from} {time}: {entries}, because the disk or the log was full"
-            )
+            let why = if reason == "half_full" {
+                "because the log was half full. These requests passed, and broke no rule"
+            } else {
+                "because the disk or the log was full"
+            };
+            format!("missing entries of all crawlers {from} {time}: {entries}, {why}")
         }
         "clock" => {
             let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);

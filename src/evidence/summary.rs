@@ -276,7 +276,7 @@ fn served_sentence(requests: &[&RequestFinding]) -> String {
         return String::new();
     }
     format!(
-        " Of the {} {kinds}, {} came from an address or network that had been served this robots.txt before.",
+        " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before.",
         plural_thousands(against, "request"),
         thousands(served)
     )
@@ -317,7 +317,7 @@ fn identity_sentences(case: &CaseFindings) -> String {
                 format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
             }
             Asserted => format!("Only the site says that {count} {verb} {name}'s."),
-            Claimed => format!("The client is not verified for {count}."),
+            Claimed => format!("Nobody has proved who sent {count}."),
             Impostor => format!(
                 "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
             ),

@@ -80,6 +80,8 @@ pub struct LogWriter {
     /// Requests that were left out of a half full log since the last `gap` about them, and when the
     /// next is due.
     left_out_half_full: u64,
+    /// Before the first of these.
+    half_full_since: String,
     half_full_gap_due: Option<Instant>,
     /// The time of the last transaction.
     complete_until: String,
@@ -132,6 +134,7 @@ impl LogWriter {
             checkpoint_due: None,
             lost: 0,
             left_out_half_full: 0,
+            half_full_since: String::new(),
             half_full_gap_due: None,
             complete_until: now,
             proofs: WrittenProofs::default(),
@@ -169,7 +172,6 @@ impl LogWriter {
             .cloned()
             .collect();
         let left_out: u64 = batch.left_out.values().sum();
-        self.left_out_half_full += batch.left_out_half_full;
         self.shared.lost.inc_by(left_out + batch.left_out_half_full);
         match self.write_batch(batch, end) {
             Ok(()) => {
@@ -219,7 +221,14 @@ impl LogWriter {
         self.last_clock = clock;
         let is_due = |due: Option<Instant>| end.is_some() || due.is_none_or(|due| monotonic >= due);
         let makes_checkpoint = is_due(self.checkpoint_due);
-        let is_idle = batch.entries.is_empty() && batch.left_out.is_empty() && self.lost == 0;
+        if batch.left_out_half_full > 0 && self.left_out_half_full == 0 {
+            self.half_full_since.clone_from(&self.complete_until);
+        }
+        self.left_out_half_full += batch.left_out_half_full;
+        let is_idle = batch.entries.is_empty()
+            && batch.left_out.is_empty()
+            && self.lost == 0
+            && (end.is_none() || self.left_out_half_full == 0);
         let has_news = step.is_some()
             || makes_checkpoint
             || monotonic.duration_since(self.last_write) >= IDLE_WRITE_INTERVAL;
@@ -236,8 +245,9 @@ impl LogWriter {
             || json!({"reason": "not_written", "entries": self.lost, "from": self.complete_until}),
         );
         let left_out = self.left_out_half_full;
-        let half_full = (left_out > 0 && is_due(self.half_full_gap_due))
-            .then(|| json!({"reason": "half_full", "entries": left_out}));
+        let half_full = (left_out > 0 && is_due(self.half_full_gap_due)).then(
+            || json!({"reason": "half_full", "entries": left_out, "from": self.half_full_since}),
+        );
         let has_half_full_gap = half_full.is_some();
         let gaps = [lost, half_full].into_iter().flatten();
         let now = format_time(wall);

@@ -140,7 +140,7 @@ impl Recorder {
             self.peer_unknown.get_or_init(|| {
                 let problem = Finding::new(
                     "no-peer-address",
-                    "a request came without the address of its client. Crawl rates, traps and the networks of policies \
+                    "a request came without the address of the connection's other end. Crawl rates, traps and the networks of policies \
                      have no effect on such requests. Give GateBuilder::peer a function that returns the address of \
                      every request",
                 );

@@ -13,7 +13,6 @@ use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::printable::printable_path;
-use crate::record::CountedAction;
 use crate::requests::{RequestPipeline, RequestSettings};
 use crate::scheduler::Scheduler;
 use crate::settings::{
@@ -33,6 +32,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tower_layer::Layer;
 
 /// What messages call the application's own robots.txt.
@@ -44,8 +44,8 @@ const MIN_CRAWLER_REQUESTS: u64 = 1_000;
 
 /// The gate as a tower layer. Cloning is cheap, and clones share everything.
 ///
-/// The gate ends with its last clone: its threads stop, and what it knows is written to the state
-/// directory.
+/// The gate ends when the last clone and the last service that it wraps are dropped. Then its
+/// threads stop, and it writes its logs and its state.
 #[derive(Clone)]
 pub struct GateLayer(pub(super) Arc<GateState>);
 
@@ -65,8 +65,9 @@ impl GateLayer {
         builder
     }
 
-    /// Ends the policy of a site whose file was deleted. Without this call its last good policy stays
-    /// in force. This blocks: it compiles policies.
+    /// Ends the policy of a site whose file was deleted. `site` is the file's name without its
+    /// ending: `shop` for `shop.yaml`. Without this call its last good policy stays in force. This
+    /// blocks: it compiles policies.
     ///
     /// # Errors
     /// There is no such site, or its policy file still exists.
@@ -79,7 +80,8 @@ impl GateLayer {
 
     /// What needs attention now: a policy file that is gone or has mistakes, a log or a state
     /// directory that cannot be used, requests without the address of the peer, crawlers that never
-    /// request robots.txt, and the like. Empty if all is well. This blocks for less than a millisecond.
+    /// request robots.txt, and the like. Empty if all is well. This blocks for less than a
+    /// millisecond.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -104,17 +106,16 @@ impl GateLayer {
         let upkeep = &self.0.upkeep;
         let mut status = upkeep.status();
         let mut from_crawlers = 0;
-        let mut is_requested = false;
         upkeep.instance.metrics.counts.for_each(|_, _, _, cells| {
-            for (kind, action, requests) in cells.requests() {
-                // A pause may answer robots.txt, too.
-                is_requested |= matches!(action, CountedAction::RobotsTxt | CountedAction::Pause);
+            for (kind, _, requests) in cells.requests() {
                 if kind != Kind::NotACrawler.into() {
                     from_crawlers += requests;
                 }
             }
         });
-        if !is_requested && from_crawlers >= MIN_CRAWLER_REQUESTS {
+        if !self.0.robots_txt_requested.load(Ordering::Relaxed)
+            && from_crawlers >= MIN_CRAWLER_REQUESTS
+        {
             status.warnings.push(Finding::new(
                 "no-robots-txt-request",
                 "crawlers sent 1,000 requests since the start, but nobody requested /robots.txt. If these requests do not \
@@ -177,8 +178,8 @@ impl<S> Layer<S> for GateLayer {
     }
 }
 
-/// The options of a gate. Begin with [`GateLayer::builder`], or with `GateBuilder::default()` if the
-/// policies are in no directory ([`GateBuilder::policy`]).
+/// The options of a gate. Begin with [`GateLayer::builder`], or with `GateBuilder::default()` if
+/// the policies are in no directory ([`GateBuilder::policy`]).
 ///
 /// ```no_run
 /// use crawlgate::middleware::GateLayer;
@@ -239,10 +240,10 @@ pub enum OpenError {
 debug_as_display!(OpenError, RemoveSiteError);
 
 impl GateBuilder {
-    /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is its
-    /// file name in messages. Without the ending it is the name of the site. If a directory is named
-    /// too and exists, only the policies in it count. A second policy for the same site replaces the
-    /// first.
+    /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is
+    /// its file name in messages. Without the ending, `name` is the name of the site. If a policy
+    /// directory is given too and exists, only the policies in that directory count. A second
+    /// policy for the same site replaces the first.
     ///
     /// ```
     /// use crawlgate::middleware::GateBuilder;
@@ -264,8 +265,8 @@ impl GateBuilder {
         self
     }
 
-    /// The directory for what outlasts a restart. Without it every start is a first day: for 24 hours
-    /// no request counts as a violation. Needs the feature `state`.
+    /// The directory for what outlasts a restart. Without it every start is a first day: for 24
+    /// hours no request counts as a violation. Needs the feature `state`.
     #[cfg(feature = "state")]
     pub fn state(mut self, directory: impl Into<PathBuf>) -> GateBuilder {
         self.state = Some(directory.into());
@@ -273,9 +274,9 @@ impl GateBuilder {
     }
 
     /// A function that finds the address of the connection's other end in the extensions of a
-    /// request. Without an address no crawler is verified, traps mark no client, and no client has a
-    /// crawl rate. The log says so once. [`GateLayer::problems`] says so while the last request had
-    /// no address.
+    /// request. Without an address no crawler is verified, traps mark no client, and no client has
+    /// a crawl rate. The log says so once. [`GateLayer::problems`] says so while the last request
+    /// had no address.
     pub fn peer(mut self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         self.peer = Some(peer);
         self
@@ -319,10 +320,10 @@ impl GateBuilder {
     }
 
     /// A function that gets the record of each request when it is over: a JSON object with the
-    /// fields of a line of the access log (`docs/logs-and-metrics.md`), whether or not there is that
-    /// log. It runs where the response body is dropped, so it must not block or panic. Making the
-    /// object takes about 4 us. If you need only metrics or events, use [`GateLayer::metrics`] or
-    /// [`GateBuilder::event_log`].
+    /// fields of a line of the access log (`docs/logs-and-metrics.md`), with or without an access
+    /// log. The function runs where the response body is dropped, so it must not block or panic.
+    /// Making the object takes about 4 us. If you need only metrics or events, use
+    /// `GateLayer::metrics` or [`GateBuilder::event_log`].
     ///
     /// ```no_run
     /// use crawlgate::middleware::GateLayer;
@@ -357,16 +358,17 @@ impl GateBuilder {
         self
     }
 
-    /// A file that shifts the clock, for tests: `elapsed 25h` lets a day and an hour pass, `set -2h`
-    /// sets the time back. Each value is the total since the start. The file is read again within
-    /// 20 ms of each change. If it has other words then, the clock stays, and the log has a warning.
+    /// A file that shifts the clock, for tests: `elapsed 25h` lets a day and an hour pass,
+    /// `set -2h` sets the time back. Each value is the total since the start. The file is read
+    /// again within 20 ms of each change. If its text is neither form, the clock keeps its last
+    /// setting, and the log has a warning.
     pub fn clock_file(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.clock_file = Some(file.into());
         self
     }
 
-    /// Loads the policies and starts the threads that follow their changes. This blocks: it compiles
-    /// policies.
+    /// Loads the policies and starts the threads that follow their changes. This blocks: it
+    /// compiles policies.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -435,14 +437,16 @@ impl GateBuilder {
         Ok(GateLayer(Arc::new(GateState {
             requests,
             upkeep,
+            robots_txt_requested: AtomicBool::default(),
             peer: self.peer,
             store,
             threads,
         })))
     }
 
-    /// Fails for a directory without a policy file, and if there is neither a directory nor a policy.
-    /// With stored facts there may be last good policies, and then the directory may be empty.
+    /// Fails for a directory without a policy file, and if there is neither a directory nor a
+    /// policy. With stored facts there may be last good policies, and then the directory may be
+    /// empty.
     fn require_policy(&self) -> Result<(), OpenError> {
         let sites = &self.sites;
         let problem = if sites.policies.as_os_str().is_empty() && sites.without_directory.is_none()

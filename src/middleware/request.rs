@@ -24,8 +24,8 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// What crawlgate found out about a crawler's request, with the words of the logs
 /// (`docs/logs-and-metrics.md`). The layer puts it into the extensions of each request of a crawler
-/// that it passes on to the application, and into those of each response to a crawler. Tools such as
-/// curl have one, too. Tests of a handler make one by `CrawlerRequest::default()`.
+/// that it passes on to the application, and into those of each response to a crawler. Tools such
+/// as curl have one, too. Tests of a handler make one by `CrawlerRequest::default()`.
 ///
 /// ```
 /// use crawlgate::Identity;

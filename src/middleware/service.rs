@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
@@ -47,6 +48,11 @@ where
     /// crawlgate's own.
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
+        if head.uri.path() == "/robots.txt" {
+            self.shared
+                .robots_txt_requested
+                .store(true, Ordering::Relaxed);
+        }
         let (mut call, answer) = InFlightRequest::new(&self.shared, &head);
         let source = match answer {
             Some(answer) => ResponseSource::Answered {

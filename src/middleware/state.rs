@@ -8,6 +8,7 @@ use crate::upkeep::{InstanceUpkeep, UpkeepThreads};
 use http::Extensions;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The longest time that a closing gate waits for its logs to be written.
@@ -20,6 +21,8 @@ pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
 pub struct GateState {
     pub requests: Arc<RequestPipeline>,
     pub upkeep: Arc<InstanceUpkeep>,
+    /// Whether anybody requested `/robots.txt` since the start.
+    pub robots_txt_requested: AtomicBool,
     pub peer: Option<PeerAddress>,
     pub store: StateStore,
     /// `None` once the gate ends.

@@ -182,46 +182,48 @@ mod tests {
     use crate::yaml::SourceFile;
     use std::time::SystemTime;
 
-    /// A request of a crawler for AI training to a site that reserves all pages.
-    fn training_request(method: &[u8]) -> RequestRecord {
-        let registry = Registry::builtin();
-        let source = SourceFile {
-            name: "shop.yaml".into(),
-            text: "robots: { origin: replace }\ntdm: { reservation: yes }\n".into(),
-        };
-        let site = load_site("shop", &source, registry).0.expect("a policy");
-        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
-        let head = HeadFields {
-            method,
-            host: b"shop.example",
-            target: b"/story",
-            user_agent: Some(b"GPTBot/1.2"),
-            ..HeadFields::default()
-        };
-        let request = RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH);
-        let mut record = RequestRecord::unjudged(request);
-        let decision = decide(
-            &snapshot,
-            registry,
-            &record.request.to_facts(b"/story"),
-            &CachedVersions::default(),
-            &mut DecisionScratch::default(),
-        );
-        record.judgement = Judgement::Judged(SiteJudgement {
-            decision: decision.expect("a site"),
-            identity: Identity::Unverified,
-            proof: ProofKind::None,
-            signature: None,
-            doubt: None,
-            good_signature: None,
-            cached: 0,
-            basis: CachedVersionsBasis::Unknown,
-            older_until: None,
-            may_confirm_by_date: false,
-            withholds_robots_txt: false,
-            snapshot: Arc::new(snapshot),
-        });
-        record
+    impl RequestRecord {
+        /// A request of GPTBot to `shop.example`, judged by this policy.
+        pub fn for_test(policy: &str, method: &[u8], target: &str) -> RequestRecord {
+            let registry = Registry::builtin();
+            let source = SourceFile {
+                name: "shop.yaml".into(),
+                text: policy.into(),
+            };
+            let site = load_site("shop", &source, registry).0.expect("a policy");
+            let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
+            let head = HeadFields {
+                method,
+                host: b"shop.example",
+                target: target.as_bytes(),
+                user_agent: Some(b"GPTBot/1.2"),
+                ..HeadFields::default()
+            };
+            let request = RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH);
+            let mut record = RequestRecord::unjudged(request);
+            let decision = decide(
+                &snapshot,
+                registry,
+                &record.request.to_facts(target.as_bytes()),
+                &CachedVersions::default(),
+                &mut DecisionScratch::default(),
+            );
+            record.judgement = Judgement::Judged(SiteJudgement {
+                decision: decision.expect("a site"),
+                identity: Identity::Unverified,
+                proof: ProofKind::None,
+                signature: None,
+                doubt: None,
+                good_signature: None,
+                cached: 0,
+                basis: CachedVersionsBasis::Unknown,
+                older_until: None,
+                may_confirm_by_date: false,
+                withholds_robots_txt: false,
+                snapshot: Arc::new(snapshot),
+            });
+            record
+        }
     }
 
     #[test]
@@ -236,7 +238,8 @@ mod tests {
             (b"HEAD", 200, None, false),
             (b"OPTIONS", 204, None, false),
         ] {
-            let mut record = training_request(method);
+            let policy = "robots: { origin: replace }\ntdm: { reservation: yes }\n";
+            let mut record = RequestRecord::for_test(policy, method, "/story");
             record.response.status = status;
             record.response.error = error;
             let found = record.has_reserved_page();

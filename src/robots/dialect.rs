@@ -9,7 +9,8 @@ use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// A way to read a robots.txt.
+/// A way to read a robots.txt. Choose [`Dialect::Rfc9309`] for a crawler of your own. Choose
+/// [`Dialect::Google`] to predict what Google's crawlers do.
 #[derive(
     Clone,
     Copy,

@@ -153,7 +153,7 @@ impl<'a> SitemapChecker<'a> {
                 target: escape_url(target),
             }),
             _ => {
-                let text = "has a host that none of the checked sites has";
+                let text = "is on a host that none of the checked sites has";
                 let finding = lints::URL_OTHER_HOST.finding(None, text);
                 let help = "list only URLs of the site's own hosts: search engines ignore others";
                 Err(finding.help(help).into())

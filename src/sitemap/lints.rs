@@ -20,7 +20,8 @@ lints! {
     /// Fix: remove the URL from the sitemap, or allow its path.
     ///
     /// crawlgate checks this for Googlebot and all other search crawlers. If robots.txt closes the whole
-    /// site to one of them but not to Googlebot, that is probably meant: crawlgate leaves it out.
+    /// site to one of them but not to Googlebot, that is probably meant: crawlgate does not name
+    /// that crawler.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.

@@ -315,60 +315,12 @@ impl EventLogInner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawlers::Registry;
-    use crate::heads::HeadFields;
-    use crate::policy::{SiteEntry, Snapshot};
-    use crate::record::{Judgement, RequestCopy};
-    use crate::verdict::{
-        CachedVersions, CachedVersionsBasis, DecisionScratch, Identity, ProofKind, decide,
-        load_site,
-    };
-    use crate::yaml::SourceFile;
 
     /// A request that a policy blocks.
     fn blocked_request(target: &str) -> RequestRecord {
-        let registry = Registry::builtin();
         let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/private/] }] }\n\
                     enforcement: { mode: enforce }\n";
-        let source = SourceFile {
-            name: "shop.yaml".into(),
-            text: text.into(),
-        };
-        let site = load_site("shop", &source, registry).0.expect("a policy");
-        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
-        let head = HeadFields {
-            method: b"GET",
-            host: b"shop.example",
-            target: target.as_bytes(),
-            user_agent: Some(b"GPTBot/1.2"),
-            ..HeadFields::default()
-        };
-        let mut record =
-            RequestRecord::unjudged(RequestCopy::for_test(&head, None, SystemTime::UNIX_EPOCH));
-        let facts = record.request.to_facts(target.as_bytes());
-        let cached = CachedVersions::default();
-        let decision = decide(
-            &snapshot,
-            registry,
-            &facts,
-            &cached,
-            &mut DecisionScratch::default(),
-        );
-        record.judgement = Judgement::Judged(SiteJudgement {
-            decision: decision.expect("a site"),
-            identity: Identity::Unverified,
-            proof: ProofKind::None,
-            signature: None,
-            doubt: None,
-            good_signature: None,
-            cached: 0,
-            basis: CachedVersionsBasis::Unknown,
-            older_until: None,
-            may_confirm_by_date: false,
-            withholds_robots_txt: false,
-            snapshot: Arc::new(snapshot),
-        });
-        record
+        RequestRecord::for_test(text, b"GET", target)
     }
 
     fn events_in_memory(rate: u32) -> EventLog {
@@ -405,7 +357,8 @@ mod tests {
         );
         assert_eq!(events.left_out(), 300);
         let mut allowed = blocked;
-        allowed.judgement = Judgement::Unjudged(crate::record::CountedAction::Redirect);
+        allowed.judgement =
+            crate::record::Judgement::Unjudged(crate::record::CountedAction::Redirect);
         events.record(&allowed);
         assert_eq!(events.left_out(), 300, "no event");
     }

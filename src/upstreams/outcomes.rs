@@ -294,8 +294,8 @@ impl OriginServerStatus {
                 format!("{} of the origin {origin}", out.address)
             };
             return Some(format!(
-                "{server} gets no requests since {} ({}). If every server of the origin is down, crawlgate still tries \
-                 it. Check the server, and \"health\" of the origin",
+                "the health check of {server} has failed since {} ({}). crawlgate sends it requests only if every server \
+                 of the origin is down. Check the server, and \"health\" of the origin",
                 out.since,
                 out.reason_text()
             ));

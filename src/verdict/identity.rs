@@ -106,7 +106,7 @@ impl IdentityDoubt {
 
         match self {
             ClientUnknown => {
-                "the client's address is not known. Give it with --ip (not the address of a proxy)"
+                "the client's address is not known. To verify the name, add --ip with that address, not a proxy's"
             }
             PrivateAddress => "the address is private, not public",
             PerhapsProxy => {

@@ -274,12 +274,12 @@ impl Explanation {
             Allowed if self.rule.is_some() => "the longest matching rule allows it",
             Allowed => "no rule matches",
             StaleCopy => {
-                "an older robots.txt, which the crawler may still have, allows it: crawlgate does \
-                 not block it"
+                "an older robots.txt, which the crawler may still use, allows it: crawlgate does \
+                 not block it yet"
             }
             Violation if self.requested_hosts.is_some() => "no crawler has requested this host yet",
             Violation if self.never_fetched => {
-                "by every robots.txt that the crawler may have, and it has not fetched any here lately"
+                "by every robots.txt that the crawler may have. It has not fetched robots.txt here lately"
             }
             Violation => "by every robots.txt that the crawler may have",
             Unproven if self.verdict != Verdict::Disallowed => {
@@ -287,7 +287,7 @@ impl Explanation {
                  crawler may still use an older robots.txt"
             }
             Unproven => {
-                "enforcement blocks it, but it does not count as a violation yet, because the \
+                "with \"mode: enforce\" it is blocked. It does not count as a violation yet, because the \
                  crawler may still use an older robots.txt"
             }
             Ambiguous if self.readings == RobotsReadings::OnlyRfc9309 => {

@@ -52,7 +52,7 @@ pub struct Arguments {
         required = true
     )]
     agents: Vec<String>,
-    /// Compare the token literally, without the crawler's documented exceptions
+    /// Look for exactly this token, and ignore what crawlgate knows about the crawler
     #[arg(long)]
     literal: bool,
     /// Read the file by RFC 9309, or as Google's library does [default: as each crawler does]

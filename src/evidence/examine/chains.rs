@@ -274,8 +274,7 @@ pub fn check_beginnings(
         );
     };
     let begins = chains[2].iter().filter_map(EvidenceEntry::complete_since);
-    let in_case = begins.filter(|begin| format_time(*begin) < findings.to);
-    if let Some(begin) = in_case.max().filter(|begin| *begin > from) {
+    if let Some(begin) = begins.max().filter(|begin| *begin > from) {
         let message = format!(
             "case.json says that the case begins at {}, but the log has all entries only since {}",
             findings.from,

@@ -107,5 +107,5 @@ done
 
 python3 -I -X utf8 "$(dirname "$0")/check.py" || fail "the proofs or the requests, as printed above"
 echo "Not known: whether report.html says what the entries say. Only \"crawlgate evidence verify\" compares it."
-echo "Not known: which requests had a valid licence token. A request with any token counts as licensed. It has no entry, unless it breaks another rule."
+echo "Not known: which requests had a valid licence token. A request with any token counts as licensed, also with a forged one."
 echo "Passed: all proofs that could be checked. The lines above name the others, and say how each request was judged."

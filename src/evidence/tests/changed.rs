@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::evidence::canonical::canonical_json;
+use crate::evidence::case::CaseError;
 use crate::evidence::entry::{EvidenceEntry, line_hash};
 
 const CRAWLER: &str = "chains/crawler.jsonl";
@@ -296,23 +297,32 @@ fn changed_report_is_detected_although_it_is_signed() {
 
 #[test]
 fn beginning_before_the_log_is_detected() {
-    let faults = CaseFixture::new().faults_after(|files| {
-        let about = String::from_utf8_lossy(&files["case.json"]).into_owned();
-        let about = about.replace(&format_time(time_at(5)), "2020-01-01T00:00:00.000Z");
-        files.insert("case.json".to_owned(), about.into_bytes());
-    });
-    assert!(finding_ids(&faults).contains(&"begins-before-log"));
+    for (from, to) in [
+        ("2020-01-01T00:00:00.000Z", format_time(time_at(60))),
+        (
+            "2020-01-01T00:00:00.000Z",
+            "2020-01-02T00:00:00.000Z".to_owned(),
+        ),
+    ] {
+        let faults = CaseFixture::new().faults_after(|files| {
+            let about = String::from_utf8_lossy(&files["case.json"]).into_owned();
+            let about = about.replace(&format_time(time_at(5)), from);
+            let about = about.replace(&format_time(time_at(60)), &to);
+            files.insert("case.json".to_owned(), about.into_bytes());
+        });
+        assert!(finding_ids(&faults).contains(&"begins-before-log"), "{to}");
+    }
 }
 
 #[test]
-fn changed_script_is_named_although_it_is_signed() {
-    let case = CaseFixture::new();
-    let unknown = |files: &CaseFiles| {
-        let log = case.verify_case(&tar::write_archive(files)).logs.remove(0);
-        finding_ids(&log.unknown).contains(&"other-scripts")
+fn time_before_the_log_is_no_case() {
+    let mut case = CaseFixture::new();
+    let before = CaseScope {
+        from: time_at(0) - Duration::from_secs(7_200),
+        to: time_at(0) - Duration::from_secs(3_600),
+        ..sample_scope()
     };
-    assert!(!unknown(&case.files()));
-    let changed =
-        case.resigned_files(|files| drop(files.insert("check.sh".to_owned(), b"true\n".to_vec())));
-    assert!(unknown(&changed));
+    let logs = std::slice::from_mut(&mut case.log);
+    let made = build_case(logs, Vec::new(), &before, time_at(60));
+    assert!(matches!(made, Err(CaseError::NotCovered(_))));
 }

@@ -98,9 +98,10 @@ fn last_entry_keeps_its_documents_without_personal_values() {
     let other = CaseScope {
         crawler: "other".into(),
         from: time_at(0),
+        to: SystemTime::now(),
         ..sample_scope()
     };
-    let (archive, findings) = export_case(&mut log, &other, SystemTime::now());
+    let (archive, findings) = export_case(&mut log, &other, other.to);
     assert_eq!(
         (
             findings.faults.len(),
@@ -363,9 +364,11 @@ fn half_full_log_has_few_gaps_about_passed_requests() {
         let before = lost.get();
         wait_until(|| {
             let now = SystemTime::now();
-            half_full.record("shop", "gptbot", now, true, || {
-                request_entry(STRICT_ROBOTS, "/x", now)
-            });
+            for is_passed in [true, false] {
+                half_full.record("shop", "gptbot", now, is_passed, || {
+                    request_entry(STRICT_ROBOTS, "/x", now)
+                });
+            }
             std::thread::sleep(Duration::from_millis(200));
             lost.get() > before
         });

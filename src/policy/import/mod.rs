@@ -11,7 +11,7 @@ mod writing;
 mod yaml;
 
 use super::lint::catalogue::{
-    FILE_TOO_LARGE, NOT_A_ROBOTS_TXT, PATH_WITHOUT_SLASH, SEVERAL_AGENTS,
+    FILE_TOO_LARGE, MISSPELT_KEY, NOT_A_ROBOTS_TXT, PATH_WITHOUT_SLASH, SEVERAL_AGENTS,
 };
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
@@ -59,6 +59,7 @@ pub fn import(
         // What the policy does not have, because crawlers do not read it.
         let noted = [
             FILE_TOO_LARGE,
+            MISSPELT_KEY,
             NOT_A_ROBOTS_TXT,
             PATH_WITHOUT_SLASH,
             SEVERAL_AGENTS,

@@ -41,8 +41,8 @@ pub enum UpgradeRefusal {
     /// No service manager would follow the next process.
     #[error(
         "no service manager would follow the new process (NOTIFY_SOCKET is not set), so nothing \
-         was upgraded. In a container, replace the container. If no other program watches process \
-         {}, add --unsupervised",
+         was upgraded. In a container, replace the container. If you started crawlgate in a shell \
+         (process {}), add --unsupervised",
         std::process::id()
     )]
     Unsupervised,

@@ -490,6 +490,16 @@ fn names_behind_the_first_of_a_line_are_noted() {
 }
 
 #[test]
+fn rules_that_only_google_reads_are_noted() {
+    let imported = imported(b"User-agent: *\nDisallowed: /cart/\nAllow: /\n");
+    assert!(
+        matches!(&imported.notes[..], [(2, ImportNote::Finding(text))] if text.contains("write \"Disallow\"")),
+        "{:?}",
+        imported.notes
+    );
+}
+
+#[test]
 fn notes_count_the_rules_that_they_do_not_list() {
     let rules: String = (0..5).map(|n| format!("Disallow: p{n}/\n")).collect();
     let imported = imported(format!("User-agent: *\nDisallow: /a\n{rules}").as_bytes());

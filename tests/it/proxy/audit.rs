@@ -1823,7 +1823,7 @@ fn urls_of_sitemaps_are_compared_with_requests() {
         let shown = String::from_utf8_lossy(&shown);
         for part in [
             "2 of 5 ",
-            "50 % of 6",
+            "50 % of its 6",
             "/old 2 (33 %)",
             "/shop/ 2 (67 %)",
             "gone.xml",

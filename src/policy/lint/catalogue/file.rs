@@ -15,7 +15,7 @@ lints! {
     /// ```
     ///
     /// An `Allow` of one file that is no page does not open a site: `/robots.txt`, `/sitemap.xml`,
-    /// `/logo.png`, `/assets/site.css`, `/wp-admin/admin-ajax.php`, all below `/.well-known/`. In a
+    /// `/logo.png`, `/assets/site.css`, `/wp-admin/admin-ajax.php`, anything below `/.well-known/`. In a
     /// policy this is an error ([site-disallowed](#site-disallowed)).
     SITE_CLOSED: Warning "site-closed";
     /// A search engine may fetch only a part of the site. Googlebot or Bingbot may not fetch the
@@ -88,7 +88,8 @@ lints! {
     /// ```
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group";
     /// Not every crawler understands a key. Google's library accepts known misspellings (`Disalow`)
-    /// and anything that begins with a key (`Disallowed`). Other crawlers ignore the line.
+    /// and anything that begins with a key (`Disallowed`). Other crawlers may ignore the line.
+    /// crawlgate applies a known misspelling to every crawler, and `Disallowed` only to Google's.
     ///
     /// Fix: correct the key.
     ///

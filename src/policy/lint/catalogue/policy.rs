@@ -93,9 +93,9 @@ lints! {
     /// ```
     ///
     /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
-    /// that matches some of its URLs. It does not report `/shop/` if an Allow opens `/shop/help/`,
-    /// nor `/old` if only `/old$` is disallowed. crawlgate takes a tag rule without `paths` as one for
-    /// all URLs, even with a `path_regex`, and one with `application/pdf` in `types` also as one for
+    /// that matches a URL below that path. It does not report `/shop/` if an Allow opens `/shop/help/`,
+    /// nor `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all URLs,
+    /// even with a `path_regex`. A rule with `application/pdf` in `types` also counts as one for
     /// `/*.pdf$`. For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
     /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of
     /// a very large policy.
@@ -182,9 +182,9 @@ lints! {
     /// If the name is nearly that of a known crawler, or its beginning (`Storebot`), this is a warning:
     /// a misspelt name enforces nothing, and exempts nobody.
     UNKNOWN_CRAWLER: Note "unknown-crawler";
-    /// The policy blocks crawlers that cannot be verified yet. Without further settings only
-    /// crawlers under `crawlers` with `networks` can be verified. So `unverified: refuse` blocks
-    /// all other crawlers in its scope. For the whole site, search engines are among them.
+    /// The policy blocks crawlers that cannot be verified yet. Without further settings, only
+    /// crawlers that have `networks` under `crawlers` can be verified. So `unverified: refuse` blocks
+    /// all other crawlers in its scope. If the scope is the whole site, that includes search engines.
     ///
     /// Fix: write `unverified: as_claimed`, or list the `networks` of the crawlers that may come.
     ///
@@ -206,8 +206,8 @@ lints! {
     /// The date alone is no proof: a restored backup has an old date, and another host may have
     /// another file.
     PREVIOUS_UNDECLARED: Note "previous-undeclared";
-    /// The policy names a file that is not in the policy directory, under `answers` or as
-    /// `robots.previous`. crawlgate ignores the line.
+    /// The policy names, under `answers` or as `robots.previous`, a file that is not in the policy
+    /// directory. crawlgate ignores the line.
     ///
     /// Fix: put the file into the policy directory: at most 512 KiB, with the ending `.html` or
     /// `.txt`. If the name is wrong, correct it.

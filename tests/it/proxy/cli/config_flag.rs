@@ -170,7 +170,7 @@ fn broken_settings_file_names_the_socket_all_the_same() {
     let message = String::from_utf8_lossy(&reload.stderr);
     assert_eq!(reload.status.code(), Some(0), "{message}");
     assert_eq!(
-        message.matches("only its control socket").count(),
+        message.matches("only the socket in").count(),
         1,
         "{message}"
     );
@@ -183,7 +183,7 @@ fn broken_settings_file_names_the_socket_all_the_same() {
     for (text, code) in [
         ("control: [a, b]\n", 1),
         ("control: control.sock\norigins: [\n", 1),
-        ("stat: state\n", 0),
+        ("controll: control.sock\n", 1),
     ] {
         write_settings(&gate, "unknown.yaml", text);
         let file = gate.path("unknown.yaml");
