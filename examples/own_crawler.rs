@@ -1,6 +1,6 @@
-//! Adds a crawler of your own to the registry, and shows which user agents are recognised as it.
+//! Adds a crawler to the registry, and shows which user agents are recognised as it.
 //! `EngineBuilder::registry` gives an engine such a registry. The registry must live until the
-//! program ends: use `Box::leak` or a `LazyLock`. Without code, a policy can describe your crawler
+//! program ends: use `Box::leak` or a `LazyLock`. Without code, a policy can describe the crawler
 //! under `crawlers`.
 //!
 //! ```sh

@@ -61,19 +61,21 @@ impl AnswerCache {
         context: &AnswerContext<'_>,
         request: &RequestToAnswer<'_>,
     ) -> Option<Answer> {
+        use Action::*;
+
         let decision = &context.judged.decision;
         let entry = context.judged.entry();
         let answer = match decision.action {
-            Action::Pass => return None,
-            Action::RobotsTxt => robots_txt_answer(context, request),
-            Action::Pause { retry_after } => {
+            Pass => return None,
+            RobotsTxt => robots_txt_answer(context, request),
+            Pause { retry_after } => {
                 refusal::pause_answer(retry_after, context, negotiate_format(request.headers))
             }
-            Action::License { status } => {
+            License { status } => {
                 refusal::license_demand(status, context, negotiate_format(request.headers))
             }
-            Action::Tdmrep => tdmrep_answer(entry.site.signals.tdmrep.as_ref()?, request),
-            Action::Block(index) | Action::Slow { answer: index, .. } => self.cached_refusal(
+            Tdmrep => tdmrep_answer(entry.site.signals.tdmrep.as_ref()?, request),
+            Block(index) | Slow { answer: index, .. } => self.cached_refusal(
                 index,
                 entry.site.answers.get(usize::from(index))?,
                 context,

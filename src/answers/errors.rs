@@ -58,85 +58,86 @@ const BUSY_RETRY_AFTER: u32 = 10;
 impl Rejection {
     /// The answer in the format that `Accept` asks for. The connection is closed after it, because
     /// the rest of the request may not have been read. If only the method is wrong (405), it stays
-    /// open.
+    /// open. The field [`STATUS`] of `Unreadable` tells nginx that crawlgate refuses.
     fn answer(self, headers: &HeaderMap) -> Answer {
+        use Rejection::*;
+
         let format = negotiate_format(headers);
         let (status, error, message) = match self {
-            Rejection::Method => {
+            Method => {
                 return method_not_allowed("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH", format);
             }
-            Rejection::ReadOnly => return method_not_allowed("GET, HEAD", format),
-            Rejection::Malformed => {
+            ReadOnly => return method_not_allowed("GET, HEAD", format),
+            Malformed => {
                 return failure_page(StatusCode::BAD_REQUEST)
                     .to_answer(format)
                     .closing_connection();
             }
-            Rejection::NoHost => (
+            NoHost => (
                 StatusCode::BAD_REQUEST,
                 "no_host",
                 "The request does not say which host it is for.",
             ),
-            Rejection::NotEncrypted => (
+            NotEncrypted => (
                 StatusCode::BAD_REQUEST,
                 "not_encrypted",
                 "This port speaks https only.",
             ),
-            Rejection::TargetTooLong => (
+            TargetTooLong => (
                 StatusCode::URI_TOO_LONG,
                 "target_too_long",
                 "The URL is too long.",
             ),
-            Rejection::HeadersTooLarge => (
+            HeadersTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
                 "The header fields are too large.",
             ),
-            Rejection::Expectation => (
+            Expectation => (
                 StatusCode::EXPECTATION_FAILED,
                 "expectation",
                 "The request expects something other than 100-continue.",
             ),
-            Rejection::Timeout => (
+            Timeout => (
                 StatusCode::REQUEST_TIMEOUT,
                 "request_timeout",
                 "The request did not arrive in time.",
             ),
-            Rejection::BodyTooLarge => (
+            BodyTooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
                 "The body of the request is too large.",
             ),
-            Rejection::Loop => (
+            Loop => (
                 StatusCode::LOOP_DETECTED,
                 "loop",
                 "The server of this site sends the request back to the proxy that it came from.",
             ),
-            Rejection::Busy => (
+            Busy => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "busy",
                 "There are too many connections or requests. Try again soon.",
             ),
-            Rejection::Untrusted => (
+            Untrusted => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "untrusted",
                 "This peer may not ask for decisions. Add its address to decisions.trusted in crawlgate's settings.",
             ),
-            Rejection::Unreadable => (
+            Unreadable => (
                 StatusCode::FORBIDDEN,
                 "unreadable",
                 "The request cannot be read, so it is blocked.",
             ),
         };
         let page = AnswerContent {
-            retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY_AFTER),
+            retry_after: (self == Busy).then_some(BUSY_RETRY_AFTER),
             ..AnswerContent::new(status, error, message)
         };
         let answer = page.to_answer(format).closing_connection();
-        match self {
-            // This field tells nginx that crawlgate refuses.
-            Rejection::Unreadable => answer.with_field(STATUS, 403.into()),
-            _ => answer,
+        if self == Unreadable {
+            return answer.with_field(STATUS, 403.into());
         }
+        answer
     }
 }
 

@@ -143,16 +143,12 @@ pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Re
         let lines = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
         lines
             .split(|byte| *byte == b'\n')
-            .for_each(|line| on_line(without_return(line)));
+            .for_each(|line| on_line(line.strip_suffix(b"\r").unwrap_or(line)));
     }
     match reader.read_error {
         Some(error) => Err(input.error(error)),
         None => Ok(()),
     }
-}
-
-fn without_return(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// Decompresses gzip or zstd, recognised by the first bytes. bzip2 and xz are an error. Everything

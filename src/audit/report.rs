@@ -7,8 +7,8 @@ use super::input::LogInput;
 use super::rules::AuditRules;
 use super::sitemap_urls::SitemapUrls;
 use super::tally::{
-    AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey, SitemapTally,
-    first_path_segment, hash,
+    AuditTally, ByIdentity, ProvisionalCounts, RequestTally, RuleKey, SitemapTally, hash,
+    path_section,
 };
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
@@ -226,7 +226,8 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
         distinct_paths: paths.len() as u64,
         paths: top_entries(&paths, limit),
         statuses,
-        sitemap: sitemap.and_then(|urls| sitemap_coverage(urls, &tally.sitemap, limit)),
+        sitemap: sitemap
+            .and_then(|urls| sitemap_coverage(urls, &tally.sitemap, limit, options.section_depth)),
         ..row
     }
 }
@@ -236,6 +237,7 @@ fn sitemap_coverage(
     urls: &SitemapUrls,
     tally: &SitemapTally,
     limit: usize,
+    section_depth: usize,
 ) -> Option<SitemapCoverage> {
     let mut coverage = SitemapCoverage {
         requested: tally.requested.len() as u64,
@@ -250,7 +252,8 @@ fn sitemap_coverage(
     let mut sections = TopKSketch::default();
     for url in urls.never_requested(tally) {
         coverage.never_requested += 1;
-        sections.add(first_path_segment(&printable_path(url.as_bytes())), true);
+        let path = printable_path(url.as_bytes());
+        sections.add(path_section(&path, section_depth), true);
     }
     coverage.sections = top_entries(&sections, limit);
     let examples = urls.never_requested(tally).take(limit);

@@ -80,6 +80,7 @@ impl SitemapUrls {
         request: &LogRecord<'_>,
         scratch: &mut TargetScratch,
         tally: &mut SitemapTally,
+        section_depth: usize,
         budget: &KeyBudget,
     ) {
         let host = request.host.as_deref().map(comparable_host);
@@ -90,7 +91,8 @@ impl SitemapUrls {
             tally.requested.insert(key);
         } else if !is_part_of_page(&request.target) {
             tally.outside += 1;
-            budget.add(&mut tally.outside_urls, &without_values(&request.target));
+            let url = without_values(&request.target, section_depth);
+            budget.add(&mut tally.outside_urls, &url);
         }
     }
 
@@ -152,7 +154,7 @@ mod tests {
             ..LogRecord::default()
         };
         let mut scratch = TargetScratch::default();
-        urls.count(&request, &mut scratch, &mut tally, &KeyBudget::default());
+        urls.count(&request, &mut scratch, &mut tally, 1, &KeyBudget::default());
         assert_eq!((tally.inside, tally.outside), (1, 0));
         assert_eq!(urls.summary(&BTreeSet::new()).other_hosts, ["a.example"]);
     }
@@ -173,7 +175,7 @@ mod tests {
                 ..LogRecord::default()
             };
             let mut scratch = TargetScratch::default();
-            urls.count(&request, &mut scratch, &mut tally, &KeyBudget::default());
+            urls.count(&request, &mut scratch, &mut tally, 1, &KeyBudget::default());
         }
         assert_eq!((tally.inside, tally.outside), (2, 2));
         let missed: BTreeSet<&str> = urls.never_requested(&tally).collect();

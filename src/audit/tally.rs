@@ -131,18 +131,16 @@ impl JudgedRequest<'_> {
 
     /// What enforcement would have done. What the server did does not matter.
     fn action_if_enforced(&self) -> CountedAction {
+        use Action::*;
+
         if self.decision.robots_txt {
             return CountedAction::RobotsTxt;
         }
         match self.decision.would.unwrap_or(self.decision.action) {
-            Action::Block(_) => CountedAction::WouldBlock,
-            Action::Slow { .. } => CountedAction::WouldSlow,
+            Block(_) => CountedAction::WouldBlock,
+            Slow { .. } => CountedAction::WouldSlow,
             // A log does not have licence tokens.
-            Action::License { .. }
-            | Action::Pass
-            | Action::Pause { .. }
-            | Action::RobotsTxt
-            | Action::Tdmrep => CountedAction::Pass,
+            License { .. } | Pass | Pause { .. } | RobotsTxt | Tdmrep => CountedAction::Pass,
         }
     }
 }
@@ -341,8 +339,9 @@ pub struct AuditTally {
     pub unknown_bots: TopKSketch,
 }
 
-/// The path of a target, with the names of all parameters: `/shoes?color&size`.
-pub fn without_values(target: &[u8]) -> Vec<u8> {
+/// The path of a target without parameters. With parameters, its section with their names, which are the
+/// same for many paths: `/shop/...?color&size`.
+pub fn without_values(target: &[u8], section_depth: usize) -> Vec<u8> {
     let path = printable_path(target);
     let query = memchr::memchr(b'?', target).map_or(&b""[..], |query| &target[query + 1..]);
     let names: BTreeSet<&[u8]> = parameter_names(query).collect();
@@ -350,7 +349,14 @@ pub fn without_values(target: &[u8]) -> Vec<u8> {
         return path.into_owned();
     }
     let names: Vec<&[u8]> = names.into_iter().collect();
-    [&*path, &names.join(&b'&')].join(&b'?')
+    let section = path_section(&path, section_depth);
+    let paths = match section.len() {
+        // Pages in no directory have little in common.
+        1 => &*path,
+        end if end == path.len() => section,
+        _ => &[section, b"..."].concat(),
+    };
+    [paths, &names.join(&b'&')].join(&b'?')
 }
 
 impl RequestTally {
@@ -384,7 +390,13 @@ impl RequestTally {
     /// Counts the day, the duration and the device of a request, its path, its section, and the names
     /// of its parameters. The path keeps its query if the response is a redirect or an error: a page
     /// that is addressed by a query cannot be found without it.
-    pub fn add_url(&mut self, status: u16, record: &LogRecord<'_>, budget: &KeyBudget) {
+    pub fn add_url(
+        &mut self,
+        status: u16,
+        record: &LogRecord<'_>,
+        section_depth: usize,
+        budget: &KeyBudget,
+    ) {
         let usage = KeyUsage {
             bytes: record.bytes,
             last: Some(record.time),
@@ -399,7 +411,7 @@ impl RequestTally {
         budget.add(&mut self.devices, device);
         let target = &*record.target;
         let path = printable_path(target);
-        let section = first_path_segment(&path);
+        let section = path_section(&path, section_depth);
         let mut url = path.clone();
         if let Some(place) = memchr::memchr(b'?', target) {
             if status >= 300 && status != 304 {
@@ -412,7 +424,7 @@ impl RequestTally {
                 budget.add(&mut self.parameters, name);
             }
             if !names.is_empty() {
-                let combination = without_values(target);
+                let combination = without_values(target, section_depth);
                 let combination = budget.add(&mut self.combinations, &combination);
                 self.combinations.add_usage(combination, usage);
                 if budget.has_space() {
@@ -542,10 +554,14 @@ impl AuditTally {
     }
 }
 
-/// The first segment of a path with the slashes around it. `/` for a page that is in no directory.
-pub fn first_path_segment(path: &[u8]) -> &[u8] {
+/// The first directories of a path, `depth` at most: `/shop/` of `/shop/shoes/x` with 1. `/` for a
+/// page that is in no directory.
+pub fn path_section(path: &[u8], depth: usize) -> &[u8] {
     let slashes = memchr::memchr_iter(b'/', path);
-    let end = slashes.take(2).last().map_or(path.len(), |slash| slash + 1);
+    let end = slashes
+        .take(depth + 1)
+        .last()
+        .map_or(path.len(), |slash| slash + 1);
     &path[..end]
 }
 
@@ -566,7 +582,10 @@ fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBudget, LogRecord, MAX_KEY_BYTES, MAX_KEYS, MIN_LIST_KEYS, RequestTally, hash};
+    use super::{
+        KeyBudget, LogRecord, MAX_KEY_BYTES, MAX_KEYS, MIN_LIST_KEYS, RequestTally, hash,
+        path_section, without_values,
+    };
     use crate::sketch::TopKSketch;
 
     #[test]
@@ -588,7 +607,7 @@ mod tests {
                 bytes: 10,
                 ..LogRecord::default()
             };
-            tally.add_url(200, &record, &KeyBudget::default());
+            tally.add_url(200, &record, 1, &KeyBudget::default());
         }
         let count = |sketch: &TopKSketch| -> Vec<(String, u64)> {
             let top = sketch.top(9).into_iter();
@@ -608,7 +627,7 @@ mod tests {
         assert_eq!(count(&tally.parameters), parameters);
         let combinations = [
             named("/shop/?color", 3),
-            named("/shop/shoes?color&flag&size", 1),
+            named("/shop/...?color&flag&size", 1),
         ];
         assert_eq!(count(&tally.combinations), combinations);
         let usage = tally.statuses[&200].sections.usages.get(&b"/shop/"[..]);
@@ -623,6 +642,24 @@ mod tests {
     }
 
     #[test]
+    fn depth_of_sections_can_be_chosen() {
+        for (target, depth, section, combined) in [
+            ("/de/shop/x?a=1", 1, "/de/", "/de/...?a"),
+            ("/de/shop/x?a=1", 2, "/de/shop/", "/de/shop/...?a"),
+            ("/de/shop/?a=1", 2, "/de/shop/", "/de/shop/?a"),
+            ("/de/x?a=1", 2, "/de/", "/de/...?a"),
+            ("/x?a=1", 2, "/", "/x?a"),
+        ] {
+            let path = target.split('?').next().unwrap_or_default();
+            assert_eq!(path_section(path.as_bytes(), depth), section.as_bytes());
+            assert_eq!(
+                without_values(target.as_bytes(), depth),
+                combined.as_bytes()
+            );
+        }
+    }
+
+    #[test]
     fn parameters_of_a_url_are_bounded() {
         let mut tally = RequestTally::default();
         let query: String = (0..100).map(|number| format!("&p{number}")).collect();
@@ -632,7 +669,7 @@ mod tests {
                 target: target.as_bytes().into(),
                 ..LogRecord::default()
             };
-            tally.add_url(200, &record, &KeyBudget::default());
+            tally.add_url(200, &record, 1, &KeyBudget::default());
         }
         assert_eq!(tally.parameters.len(), 8);
         let top = tally.parameters.top(9);
@@ -652,7 +689,7 @@ mod tests {
                 bytes: 10,
                 ..LogRecord::default()
             };
-            tally.add_url(200, &record, &budget);
+            tally.add_url(200, &record, 1, &budget);
         }
         let top = tally.combinations.top(1);
         assert_eq!(tally.combined_urls[&hash(&*top[0].key)].len(), 3);

@@ -51,6 +51,8 @@ pub struct AuditOptions {
     pub sitemap: Option<SitemapUrls>,
     /// How many crawlers, and URLs of each, the report lists, if not as many as by default.
     pub top: Option<usize>,
+    /// How many directories of a path are its section.
+    pub section_depth: usize,
 }
 
 /// The user agents in the claim caches of all sites. When there are more, all are dropped.
@@ -336,10 +338,21 @@ impl<'a> AuditWorker<'a> {
         if decision.kind != Kind::NotACrawler {
             let is_page = !decision.robots_txt;
             // As in the counts of statuses.
-            row.add_url(if is_page { record.status } else { 0 }, record, self.budget);
+            row.add_url(
+                if is_page { record.status } else { 0 },
+                record,
+                self.options.section_depth,
+                self.budget,
+            );
             if is_page && let Some(urls) = urls {
                 let scratch = &mut self.scratch.target;
-                urls.count(record, scratch, &mut row.sitemap, self.budget);
+                urls.count(
+                    record,
+                    scratch,
+                    &mut row.sitemap,
+                    self.options.section_depth,
+                    self.budget,
+                );
             }
         }
         if identity == ClientIdentity::SuspectedImpostor

@@ -67,6 +67,9 @@ pub struct Arguments {
     /// text and pages [default: 5, or 20 with --crawler]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     top: Option<u32>,
+    /// How many directories of a path are its section: 2 for /de/shop/
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    section_depth: usize,
     /// Compare the requests of search crawlers with the URLs of this sitemap, or sitemap index; may be
     /// repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
@@ -162,6 +165,7 @@ pub fn run(arguments: &Arguments) -> Result {
         )?,
         sitemap: load_sitemaps(&arguments.sitemaps, arguments.site.as_deref())?,
         top: top.map(|top| top as usize),
+        section_depth: arguments.section_depth,
         ..options
     };
     let mut progress = super::progress::ProgressLine::new();

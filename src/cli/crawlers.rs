@@ -30,6 +30,7 @@ pub struct Arguments {
     /// Show which crawler a user agent claims to be
     #[arg(
         long,
+        alias = "user-agent",
         value_name = "UA",
         conflicts_with = "purpose",
         allow_hyphen_values = true

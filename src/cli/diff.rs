@@ -38,12 +38,12 @@ pub struct Arguments {
     old: PathBuf,
     /// The new version
     new: PathBuf,
-    /// Compare on the URLs or paths in this file, one a line, or on those of a sitemap [default: URLs
-    /// made from the rules]
+    /// Compare on the URLs or paths in this file, one a line or in the first column of CSV, or on those
+    /// of a sitemap [default: URLs made from the rules]
     #[arg(long, value_name = "FILE|URL")]
     urls: Option<PathBuf>,
-    /// Compare on the requests of an access log; may be repeated
-    #[arg(long, value_name = "FILE", conflicts_with = "urls")]
+    /// Compare on the requests of an access log, or of the logs in a directory; may be repeated
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "urls")]
     log: Vec<PathBuf>,
     /// Only this crawler, by id or token; "other" means all unknown bots
     #[arg(long)]
@@ -94,9 +94,8 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     let new = load_rule_set(&arguments.new, &origins)?;
     let sites = new.snapshot.sites();
-    let removed = old.snapshot.sites().iter().filter(|_| !is_old_robots);
-    let removed = removed.filter(|old| new.snapshot.site_index(&old.site.name).is_none());
-    origins.print_assumptions(sites.iter().chain(removed).map(|entry| &*entry.site));
+    let old_sites = old.snapshot.sites().iter().filter(|_| !is_old_robots);
+    origins.print_assumptions(sites.iter().chain(old_sites).map(|entry| &*entry.site));
     let basis = match &arguments.urls {
         Some(_) => ComparisonBasis::Urls,
         None if arguments.log.is_empty() => ComparisonBasis::Patterns,
@@ -196,7 +195,7 @@ fn compare_logs(
     let mut skipped = 0_u64;
     for input in inputs {
         let mut reader = LineReader::new(&options.format, ColumnHeader::default());
-        let lines = for_each_line(&input, |line| match reader.parse(line) {
+        for_each_line(&input, |line| match reader.parse(line) {
             _ if line.is_empty() => {}
             Ok(LogLine::Request(record)) => {
                 read += 1;
@@ -214,8 +213,7 @@ fn compare_logs(
             }
             Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
             Err(_) => skipped += 1,
-        });
-        lines?;
+        })?;
     }
     if skipped > 0 && read == 0 {
         return audit::no_readable_line_failure();

@@ -9,11 +9,12 @@ use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
-use crate::printable::printable_path;
+use crate::printable::{join, printable_path};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, InitialOriginRobots, ServedRobotsKind};
 use crate::state::StateStore;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,19 +194,22 @@ impl OriginCopies {
     }
 
     /// Prints the assumption about each site that has no copy, or whose current file is held back;
-    /// after [`OriginCopies::assume`] about each site.
+    /// after [`OriginCopies::assume`] about each site. Sites with the same assumption share a line.
     pub fn print_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
+        let mut names = BTreeMap::<_, BTreeSet<_>>::new();
         for site in sites {
             let is_assumed = self.file.is_some() && !self.is_given;
-            if site.origin.is_some() && !is_assumed && self.held_back_reason(site).is_none() {
-                continue;
+            let is_printed =
+                site.origin.is_none() || is_assumed || self.held_back_reason(site).is_some();
+            if is_printed && let Some(assumption) = self.assumption(site) {
+                names.entry(assumption).or_default().insert(&site.name);
             }
-            if let Some(assumption) = self.assumption(site) {
-                print_message!(
-                    "warning: {}: robots.txt of the origin: {assumption}",
-                    site.name
-                );
-            }
+        }
+        for (assumption, names) in names {
+            print_message!(
+                "warning: robots.txt of the origin of {}: {assumption}",
+                join(names, ", ")
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Result, control, findings_failure_unless, instances, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
-use crate::sites::{OriginRobotsStatus, ServedRobotsKind};
+use crate::sites::{OriginRobotsStatus, ServedRobotsKind, SiteStatus};
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
 use std::path::PathBuf;
@@ -16,9 +16,12 @@ const MAX_UNPROVEN: usize = 5;
 
 /// Show whether crawlgate is running, its sites and origins, and what needs attention
 #[derive(clap::Args)]
-#[command(
-    after_help = "Exit codes: 0 fine, 1 something needs attention, 2 wrong usage, 3 crawlgate is not running."
-)]
+#[command(after_help = "\
+Examples:
+  crawlgate status --problems
+  crawlgate status --site shop.example
+
+Exit codes: 0 fine, 1 something needs attention, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {
     /// Only check that crawlgate runs, for health checks: exit code 0 whatever its problems
     #[arg(long)]
@@ -26,6 +29,9 @@ pub struct Arguments {
     /// Show only what needs attention
     #[arg(long)]
     problems: bool,
+    /// Show only the problems and this site, by host or policy name; JSON has all
+    #[arg(long)]
+    site: Option<String>,
     #[command(flatten)]
     output: control::ControlOutputFlags,
 }
@@ -43,7 +49,17 @@ pub fn run(arguments: &Arguments) -> Result {
         socket,
         alive: arguments.alive,
         problems_only: arguments.problems,
+        site: arguments.site.as_deref(),
     };
+    if let Some(site) = text
+        .site
+        .filter(|_| !status.policies.sites.iter().any(|site| text.shows(site)))
+    {
+        fail!(
+            Usage,
+            "there is no site {site}: crawlgate status lists them"
+        );
+    }
     print_result(arguments.output.json, status, text)?;
     findings_failure_unless(status.problems.is_empty() || arguments.alive)
 }
@@ -56,4 +72,13 @@ struct StatusText<'a> {
     socket: PathBuf,
     alive: bool,
     problems_only: bool,
+    site: Option<&'a str>,
+}
+
+impl StatusText<'_> {
+    fn shows(&self, site: &SiteStatus) -> bool {
+        let is_wanted =
+            |wanted| site.site == wanted || site.hosts.iter().any(|host| host == wanted);
+        self.site.is_none_or(is_wanted)
+    }
 }

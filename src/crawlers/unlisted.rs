@@ -31,6 +31,8 @@ const BOT_WORD_STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"rob
 /// that names a tool or is unrecognised is `Tool`, and any other is `Visitor`. How strict the rules
 /// are depends on the kind of program. An empty string is a tool's.
 pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
+    use ProgramKind::*;
+
     // Browsers and apps say who they are.
     if text.iter().all(u8::is_ascii_whitespace) {
         return Claim::Tool;
@@ -38,38 +40,34 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
     // A string that begins like a browser's is judged as a browser's. An Apple app may have a
     // browser's name: `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
     let kind = match traits.kind {
-        ProgramKind::App | ProgramKind::Desktop if starts_with_ignore_case(text, b"mozilla/") => {
-            ProgramKind::Browser
-        }
-        ProgramKind::Browser
+        App | Desktop if starts_with_ignore_case(text, b"mozilla/") => Browser,
+        Browser
             if !starts_with_ignore_case(text, b"mozilla/")
                 && contains_ignore_case(text, b" cfnetwork/") =>
         {
-            ProgramKind::App
+            App
         }
         kind => kind,
     };
     let declares_bot = match kind {
-        ProgramKind::Browser => declares_bot(text) || is_bot_in_browser_string(text),
-        ProgramKind::App if may_be_app_page(text) => {
+        Browser => declares_bot(text) || is_bot_in_browser_string(text),
+        App if may_be_app_page(text) => {
             has_bot_product_token(text)
                 || contains_host_after_plus(text)
                 || is_bot_in_app_string(text)
         }
-        ProgramKind::App => declares_bot(text) || is_bot_in_app_string(text),
+        App => declares_bot(text) || is_bot_in_app_string(text),
         // A visitor's desktop program has no reason to give a contact.
-        ProgramKind::Desktop => {
-            declares_bot(text) || is_bot_in_app_string(text) || contains_contact(text)
-        }
-        ProgramKind::Unrecognised => declares_bot(text) || is_bot_in_unrecognised(text),
+        Desktop => declares_bot(text) || is_bot_in_app_string(text) || contains_contact(text),
+        Unrecognised => declares_bot(text) || is_bot_in_unrecognised(text),
     };
     if declares_bot {
         return Claim::UnknownBot;
     }
     let is_tool = match kind {
-        ProgramKind::Browser => traits.names_tool || has_tool_word(text, &device_comment(text)),
-        ProgramKind::App | ProgramKind::Desktop => traits.names_tool || has_fetcher_word(text),
-        ProgramKind::Unrecognised => true,
+        Browser => traits.names_tool || has_tool_word(text, &device_comment(text)),
+        App | Desktop => traits.names_tool || has_fetcher_word(text),
+        Unrecognised => true,
     };
     if is_tool { Claim::Tool } else { Claim::Visitor }
 }

@@ -503,11 +503,12 @@ impl SiteComparison {
         }
     }
 
-    /// Returns the differences. Changes of access for the most crawlers come first.
+    /// Returns the differences. Of the changes of access, losses come first: those of Googlebot, then
+    /// of bingbot, then for the most crawlers.
     fn finish(self) -> SiteDifference {
         let settings = changed_settings(self.sites(), &self.classes);
         let is_plain = self.is_plain();
-        let access = self
+        let mut access: Vec<AccessChange> = self
             .access
             .into_iter()
             .map(|((old, new), (crawlers, found))| {
@@ -520,18 +521,21 @@ impl SiteComparison {
                     new,
                     found,
                 }
-            });
-        let mut access: Vec<AccessChange> = access.collect();
+            })
+            .collect();
         access.sort_by_cached_key(|change| {
             (
+                change.effect,
+                change.crawlers[0] != "googlebot",
+                change.crawlers[0] != "bingbot",
                 Reverse(change.crawlers.len()),
                 change.crawlers.clone(),
                 Reverse(change.found.count),
-                change.found.url.clone(),
             )
         });
-        let by_crawler = self.by_crawler.into_iter();
-        let mut by_crawler: Vec<CrawlerRequests> = by_crawler
+        let mut by_crawler: Vec<CrawlerRequests> = self
+            .by_crawler
+            .into_iter()
             .filter(|(_, requests)| !requests.changes.is_empty())
             .map(|(crawler, requests)| CrawlerRequests {
                 crawler,

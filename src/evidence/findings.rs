@@ -231,10 +231,9 @@ impl RequestFinding {
         !self.is_disallowed() && answers.contains(&"license".into())
     }
 
-    /// Whether the crawler got a page with a published reservation, and had no licence token.
+    /// Whether the request passed to a page with a published reservation.
     pub fn is_reserved(&self) -> bool {
         self.field_text(RecordField::Reserved).is_some()
-            && self.field_text(RecordField::LicenseToken).is_none()
     }
 
     /// What a request without a licence, or one that simply passed, is recorded for. `None` for every

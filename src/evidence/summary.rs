@@ -245,11 +245,22 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
         let sent = plural_thousands(sent, "request");
         sentence += &format!(". {sent} got the page (status 200)");
     }
-    let reserved = requests.iter().filter(|one| one.is_reserved()).count();
-    if reserved > 0 {
+    let mut reserved = requests.to_vec();
+    reserved.retain(|one| one.is_reserved());
+    if !reserved.is_empty() {
         sentence += &format!(
             ". In all, {} of {all} passed to a page with a published reservation of text and data mining",
-            thousands(reserved)
+            thousands(reserved.len())
+        );
+    }
+    reserved.retain(|one| {
+        text(one, RecordField::LicenseToken).is_some()
+            || one.field_text_or_empty(RecordField::Status) == "0"
+    });
+    if !reserved.is_empty() {
+        sentence += &format!(
+            "; {} of these had a licence token that was not checked, or got an answer that is not known",
+            thousands(reserved.len())
         );
     }
     sentence + "."
@@ -383,8 +394,8 @@ fn site_sentences(case: &CaseFindings) -> String {
     if declared > 0 {
         let count = plural_thousands(declared, "request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. Every file that \
-             it could use, also this older one, disallows {} of them. What the older file said is the site's word.",
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. Every robots.txt that \
+             it could use disallows {} of these. Only the site says what the one from before crawlgate was.",
             thousands(declared_disallows)
         );
     }
@@ -561,9 +572,15 @@ mod tests {
             .request
             .push(RecordField::LicenseToken, token);
         let words: Vec<_> = log.requests.iter().map(|one| one.kind_words()).collect();
-        assert_eq!(words, ["violation; reserved", "violation", "violation"]);
+        assert_eq!(
+            words,
+            ["violation; reserved", "violation; reserved", "violation"]
+        );
+        let unknown = FieldValue::Number(0);
+        log.requests[0].request.push(RecordField::Status, unknown);
         let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        let part = "In all, 1 of 3 requests passed to a page with a published reservation";
+        let part = "In all, 2 of 3 requests passed to a page with a published reservation of text and data mining; 2 of \
+                    these had a licence token that was not checked, or got an answer that is not known.";
         assert!(happened.contains(part), "{happened}");
     }
 
@@ -578,7 +595,7 @@ mod tests {
         let [.., of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
             "2 requests came",
-            "also this older one, disallows 1 of them",
+            "Every robots.txt that it could use disallows 1 of these",
         ] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }

@@ -58,28 +58,28 @@ impl RegexTrie {
 impl RegexElement {
     /// Escapes a byte if a server could read it as more than itself.
     fn write_regex(self, out: &mut String) {
+        use RegexElement::*;
+
         out.push_str(match self {
-            RegexElement::Start => "^",
+            Start => "^",
             // Anything but the characters of a product token.
-            RegexElement::WordStart => "(?:^|[^0-9A-Za-z_-])",
-            RegexElement::Any => ".*",
-            RegexElement::End => "$",
-            RegexElement::WordEnd => "(?:[^0-9A-Za-z_-]|$)",
+            WordStart => "(?:^|[^0-9A-Za-z_-])",
+            Any => ".*",
+            End => "$",
+            WordEnd => "(?:[^0-9A-Za-z_-]|$)",
             // The method, and the origin of an absolute target.
-            RegexElement::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
-            RegexElement::AnyInRequest => "[^ ]*",
-            RegexElement::RequestEnd => "(?: |$)",
-            RegexElement::Byte(byte)
-                if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) =>
-            {
+            RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
+            AnyInRequest => "[^ ]*",
+            RequestEnd => "(?: |$)",
+            Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => {
                 return out.push(byte.into());
             }
-            RegexElement::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
+            Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
                 return out.extend(['\\', byte.into()]);
             }
             // No configuration format gives these a meaning. Quotation marks are among them, so
             // templates need not escape a regex.
-            RegexElement::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
+            Byte(byte) => return *out += &format!("\\x{byte:02x}"),
         });
     }
 }

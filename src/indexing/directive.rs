@@ -167,15 +167,17 @@ impl Directive {
 
     /// Its name: the word, or the key of a value.
     pub fn name(&self) -> &str {
+        use Directive::*;
+
         match self {
-            Directive::All => "all",
-            Directive::Flag(flag) => flag.name(),
-            Directive::Custom(word) => word,
-            Directive::MaxSnippet(_) => "max-snippet",
-            Directive::MaxImagePreview(_) => "max-image-preview",
-            Directive::MaxVideoPreview(_) => "max-video-preview",
-            Directive::UnavailableAfter(_) => "unavailable_after",
-            Directive::Unknown(key, text) => {
+            All => "all",
+            Flag(flag) => flag.name(),
+            Custom(word) => word,
+            MaxSnippet(_) => "max-snippet",
+            MaxImagePreview(_) => "max-image-preview",
+            MaxVideoPreview(_) => "max-video-preview",
+            UnavailableAfter(_) => "unavailable_after",
+            Unknown(key, text) => {
                 if key.is_empty() {
                     text
                 } else {
@@ -188,18 +190,20 @@ impl Directive {
     /// Takes the value of `other` if that is of the same kind and more restrictive. Returns whether
     /// they are of the same kind.
     fn restrict_by(&mut self, other: &Directive) -> bool {
+        use Directive::*;
+
         match (&mut *self, other) {
-            (Directive::MaxSnippet(current), Directive::MaxSnippet(new))
-            | (Directive::MaxVideoPreview(current), Directive::MaxVideoPreview(new)) => {
+            (MaxSnippet(current), MaxSnippet(new))
+            | (MaxVideoPreview(current), MaxVideoPreview(new)) => {
                 *current = [*current, *new].into_iter().flatten().min();
             }
-            (Directive::MaxImagePreview(current), Directive::MaxImagePreview(new)) => {
+            (MaxImagePreview(current), MaxImagePreview(new)) => {
                 *current = (*current).min(*new);
             }
-            (Directive::UnavailableAfter(current), Directive::UnavailableAfter(new)) => {
+            (UnavailableAfter(current), UnavailableAfter(new)) => {
                 *current = (*current).min(*new);
             }
-            (Directive::Unknown(key, text), Directive::Unknown(other, new)) => {
+            (Unknown(key, text), Unknown(other, new)) => {
                 return key.eq_ignore_ascii_case(other) && text == new;
             }
             (one, other) => return one == other,
@@ -210,18 +214,18 @@ impl Directive {
 
 impl fmt::Display for Directive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Directive::*;
+
         f.write_str(self.name())?;
         match self {
-            Directive::MaxSnippet(None) | Directive::MaxVideoPreview(None) => f.write_str(": -1"),
-            Directive::MaxSnippet(Some(limit)) | Directive::MaxVideoPreview(Some(limit)) => {
+            MaxSnippet(None) | MaxVideoPreview(None) => f.write_str(": -1"),
+            MaxSnippet(Some(limit)) | MaxVideoPreview(Some(limit)) => {
                 write!(f, ": {limit}")
             }
-            Directive::MaxImagePreview(size) => write!(f, ": {}", <&str>::from(size)),
-            Directive::UnavailableAfter(moment) => write!(f, ": {moment}"),
-            Directive::Unknown(key, value) if !key.is_empty() => write!(f, ": {value}"),
-            Directive::All | Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..) => {
-                Ok(())
-            }
+            MaxImagePreview(size) => write!(f, ": {}", <&str>::from(size)),
+            UnavailableAfter(moment) => write!(f, ": {moment}"),
+            Unknown(key, value) if !key.is_empty() => write!(f, ": {value}"),
+            All | Flag(_) | Custom(_) | Unknown(..) => Ok(()),
         }
     }
 }

@@ -23,17 +23,19 @@ pub fn is_alb_line(line: &[u8]) -> bool {
 
 /// Parses a line.
 pub fn parse_alb_line(line: &[u8]) -> LineResult<'_> {
+    use LogField::*;
+
     let mut cursor = ColumnCursor(line);
     let mut values = FieldValues::default();
-    values.set(LogField::Time, cursor.nth_word(2)?);
-    values.set(LogField::Client, cursor.nth_word(2)?);
+    values.set(Time, cursor.nth_word(2)?);
+    values.set(Client, cursor.nth_word(2)?);
     // The target and three durations, of which the second is the target's.
-    values.set(LogField::Seconds, cursor.nth_word(3)?);
-    values.set(LogField::Status, cursor.nth_word(2)?);
+    values.set(Seconds, cursor.nth_word(3)?);
+    values.set(Status, cursor.nth_word(2)?);
     // The status of the target and the bytes received.
-    values.set(LogField::Bytes, cursor.nth_word(3)?);
-    values.set(LogField::Request, cursor.escaped()?);
-    values.set(LogField::UserAgent, cursor.escaped()?);
+    values.set(Bytes, cursor.nth_word(3)?);
+    values.set(Request, cursor.escaped()?);
+    values.set(UserAgent, cursor.escaped()?);
     // The cipher, the protocol and the target group; then the trace.
     cursor.nth_word(3)?;
     cursor.escaped()?;

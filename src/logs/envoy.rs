@@ -16,11 +16,13 @@ pub fn is_envoy_line(line: &[u8]) -> bool {
 /// numbers, and X-Forwarded-For, user agent, request id, authority and upstream in quotes. Istio adds
 /// six columns, of which the fourth is the client.
 pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
+    use LogField::*;
+
     let mut cursor = ColumnCursor(line);
     let mut values = FieldValues::default();
-    values.set(LogField::Time, cursor.between(b'[', b']')?);
-    values.set(LogField::Request, cursor.quoted()?);
-    values.set(LogField::Status, cursor.word()?);
+    values.set(Time, cursor.between(b'[', b']')?);
+    values.set(Request, cursor.quoted()?);
+    values.set(Status, cursor.word()?);
     let mut received = cursor.nth_word(2)?;
     let is_istio = !received.iter().all(u8::is_ascii_digit);
     if is_istio {
@@ -30,26 +32,26 @@ pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
         received = cursor.word()?;
     }
     fields::parse_number(received)?;
-    values.set(LogField::Bytes, cursor.word()?);
+    values.set(Bytes, cursor.word()?);
     // The duration, and that of the upstream.
-    values.set(LogField::Milliseconds, cursor.word()?);
+    values.set(Milliseconds, cursor.word()?);
     cursor.word()?;
     let forwarded = cursor.quoted()?;
     let has_addresses = fields::check_client(forwarded)?;
     // Envoy adds the address of its client to X-Forwarded-For. The client chooses the rest.
     if has_addresses {
-        values.set(LogField::Client, forwarded);
+        values.set(Client, forwarded);
     }
-    values.set(LogField::UserAgent, cursor.quoted()?);
+    values.set(UserAgent, cursor.quoted()?);
     cursor.quoted()?;
-    values.set(LogField::Host, cursor.quoted()?);
+    values.set(Host, cursor.quoted()?);
     cursor.quoted()?;
     if is_istio {
         let client = cursor.nth_word(4)?;
         if fields::check_client(client) == Ok(true) {
-            values.set(LogField::Client, client);
+            values.set(Client, client);
             if has_addresses {
-                values.set(LogField::Forwarded, forwarded);
+                values.set(Forwarded, forwarded);
             }
         }
         cursor.nth_word(2)?;

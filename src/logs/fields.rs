@@ -11,52 +11,49 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The keys of each field, best rank first, in any case. A bar separates keys of the same rank.
-const FIELD_KEYS: [(LogField, &str); 20] = [
-    (
-        LogField::Time,
-        "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
-    ),
-    (LogField::Request, "request request_line"),
-    (LogField::Method, "request_method|RequestMethod method"),
-    (LogField::Target, "request_uri|RequestPath|target"),
-    (LogField::Path, "uri url path|document_uri"),
-    (LogField::Arguments, "args query_string"),
-    (
-        LogField::Host,
-        "http_host|RequestHost host vhost|virtual_host server_name",
-    ),
-    (
-        LogField::Client,
-        "client_ip|ClientHost|remote_addr remote_ip|client",
-    ),
-    (
-        LogField::Forwarded,
-        "http_x_forwarded_for|request_X-Forwarded-For X-Forwarded-For|x_forwarded_for proxy_add_x_forwarded_for",
-    ),
-    (LogField::Status, "status|DownstreamStatus status_code"),
-    (
-        LogField::Bytes,
-        "body_bytes_sent|DownstreamContentSize bytes|size bytes_sent",
-    ),
-    (LogField::Seconds, "request_time"),
-    (LogField::Milliseconds, "milliseconds"),
-    (LogField::Microseconds, "microseconds"),
-    (
-        LogField::ContentType,
-        "sent_http_content_type|downstream_Content-Type",
-    ),
-    (
-        LogField::Referer,
-        "http_referer|request_Referer referer|Referrer",
-    ),
-    (
-        LogField::UserAgent,
-        "http_user_agent|request_User-Agent user_agent|User-Agent useragent agent",
-    ),
-    (LogField::Headers, "headers"),
-    (LogField::Logger, "logger"),
-    (LogField::Message, "level msg"),
-];
+const FIELD_KEYS: [(LogField, &str); 20] = {
+    use LogField::*;
+    [
+        (
+            Time,
+            "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
+        ),
+        (Request, "request request_line"),
+        (Method, "request_method|RequestMethod method"),
+        (Target, "request_uri|RequestPath|target"),
+        (Path, "uri url path|document_uri"),
+        (Arguments, "args query_string"),
+        (
+            Host,
+            "http_host|RequestHost host vhost|virtual_host server_name",
+        ),
+        (Client, "client_ip|ClientHost|remote_addr remote_ip|client"),
+        (
+            Forwarded,
+            "http_x_forwarded_for|request_X-Forwarded-For X-Forwarded-For|x_forwarded_for proxy_add_x_forwarded_for",
+        ),
+        (Status, "status|DownstreamStatus status_code"),
+        (
+            Bytes,
+            "body_bytes_sent|DownstreamContentSize bytes|size bytes_sent",
+        ),
+        (Seconds, "request_time"),
+        (Milliseconds, "milliseconds"),
+        (Microseconds, "microseconds"),
+        (
+            ContentType,
+            "sent_http_content_type|downstream_Content-Type",
+        ),
+        (Referer, "http_referer|request_Referer referer|Referrer"),
+        (
+            UserAgent,
+            "http_user_agent|request_User-Agent user_agent|User-Agent useragent agent",
+        ),
+        (Headers, "headers"),
+        (Logger, "logger"),
+        (Message, "level msg"),
+    ]
+};
 
 /// The field of a JSON key or a variable of nginx, and the rank of the key, of which 0 is the best.
 /// `None` for an unknown key.

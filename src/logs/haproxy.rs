@@ -21,11 +21,13 @@ pub fn is_haproxy_line(line: &[u8]) -> bool {
 
 /// Parses a line. Connections that failed before a request have a text in place of the columns.
 pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
+    use LogField::*;
+
     let mut cursor = ColumnCursor(strip_tag(line));
     let mut values = FieldValues::default();
     let client = cursor.word()?;
     fields::check_client(client)?;
-    values.set(LogField::Client, client);
+    values.set(Client, client);
     let time = cursor.between(b'[', b']')?;
     let time = time.get(..TIME.len() - 2).unwrap_or_default();
     values.time = parse_clf_time(&[time, b" +0000"].concat());
@@ -39,13 +41,13 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     let durations = cursor.nth_word(2)?;
     let mut durations = durations.rsplit(|byte| *byte == b'/');
     // The last is that of the whole request.
-    values.set(LogField::Milliseconds, durations.next().unwrap_or_default());
+    values.set(Milliseconds, durations.next().unwrap_or_default());
     if durations.count() < 3 {
         // The log of a TCP proxy has fewer.
         return Err(UnreadableReason::OtherFormat);
     }
-    values.set(LogField::Status, without_sign(cursor.word()?));
-    values.set(LogField::Bytes, without_sign(cursor.word()?));
+    values.set(Status, without_sign(cursor.word()?));
+    values.set(Bytes, without_sign(cursor.word()?));
     // Cookies, the end of the session, connections and queues.
     cursor.nth_word(5)?;
     if cursor.0.starts_with(b"{") {
@@ -54,7 +56,7 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
             cursor.between(b'{', b'}')?;
         }
     }
-    values.set(LogField::Request, decode_hex(cursor.quoted()?, ESCAPE));
+    values.set(Request, decode_hex(cursor.quoted()?, ESCAPE));
     values.into_checked_line()
 }
 

@@ -64,23 +64,26 @@ pub enum KeyMapError {
 }
 
 /// The fields that a [`KeyMap`] may name.
-const MAPPED_FIELDS: [(&str, LogField); 15] = [
-    ("time", LogField::Time),
-    ("client", LogField::Client),
-    ("x_forwarded_for", LogField::Forwarded),
-    ("request", LogField::Request),
-    ("method", LogField::Method),
-    ("path", LogField::Target),
-    ("host", LogField::Host),
-    ("status", LogField::Status),
-    ("bytes", LogField::Bytes),
-    ("seconds", LogField::Seconds),
-    ("milliseconds", LogField::Milliseconds),
-    ("microseconds", LogField::Microseconds),
-    ("content_type", LogField::ContentType),
-    ("referer", LogField::Referer),
-    ("user_agent", LogField::UserAgent),
-];
+const MAPPED_FIELDS: [(&str, LogField); 15] = {
+    use LogField::*;
+    [
+        ("time", Time),
+        ("client", Client),
+        ("x_forwarded_for", Forwarded),
+        ("request", Request),
+        ("method", Method),
+        ("path", Target),
+        ("host", Host),
+        ("status", Status),
+        ("bytes", Bytes),
+        ("seconds", Seconds),
+        ("milliseconds", Milliseconds),
+        ("microseconds", Microseconds),
+        ("content_type", ContentType),
+        ("referer", Referer),
+        ("user_agent", UserAgent),
+    ]
+};
 
 impl KeyMap {
     /// The keys of a known format.
@@ -111,17 +114,14 @@ impl KeyMap {
 
     /// Parses a line. Fields without a key here are searched under their usual names.
     pub(super) fn parse_line(&self, line: &[u8]) -> LineResult<'static> {
+        use LogField::*;
+
         let object = parse_object(line)?;
         let mut values = values_of_usual_keys(object.clone());
         let mut fields = self.0.iter().map(|(field, _)| field);
-        if fields.any(|field| matches!(field, LogField::Request | LogField::Target)) {
+        if fields.any(|field| matches!(field, Request | Target)) {
             // The usual names of a request do not count beside a mapped one.
-            for field in [
-                LogField::Request,
-                LogField::Target,
-                LogField::Path,
-                LogField::Arguments,
-            ] {
+            for field in [Request, Target, Path, Arguments] {
                 values.take(field);
             }
         }
@@ -130,10 +130,7 @@ impl KeyMap {
             values.take(*field);
             // Without the others a line is readable.
             is_missing |= !set_from_path(&mut values, *field, &object, path)
-                && matches!(
-                    field,
-                    LogField::Time | LogField::Request | LogField::Target | LogField::UserAgent
-                );
+                && matches!(field, Time | Request | Target | UserAgent);
         }
         match into_line(values) {
             Err(_) if is_missing => Err(UnreadableReason::MissingKey),
@@ -214,15 +211,17 @@ fn set_from_path(
 /// # Errors
 /// The line cannot be read for certain.
 fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
+    use LogField::*;
+
     // Caddy also writes requests into lines about errors and handlers.
-    let logger = values.get(LogField::Logger).unwrap_or_default();
+    let logger = values.get(Logger).unwrap_or_default();
     if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
         return Ok(LogLine::ServerMessage);
     }
     let has_any = |fields: &[LogField]| fields.iter().any(|field| values.get(*field).is_some());
-    if !has_any(&[LogField::Request, LogField::Target, LogField::Path]) {
+    if !has_any(&[Request, Target, Path]) {
         // The access logs of some applications have a level, which may be a number.
-        let message = values.get(LogField::Message);
+        let message = values.get(Message);
         let is_message = message.is_some_and(|text| fields::parse_number(text).is_err());
         return if is_message && !has_any(&REQUEST_FIELDS) {
             Ok(LogLine::ServerMessage)
@@ -230,14 +229,14 @@ fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
             Err(UnreadableReason::BadRequest)
         };
     }
-    if let Some(request) = values.get(LogField::Request)
-        && !has_any(&[LogField::Target, LogField::Path])
+    if let Some(request) = values.get(Request)
+        && !has_any(&[Target, Path])
     {
         // It may be a URL or a path alone.
-        values.set(LogField::Target, request.to_vec());
+        values.set(Target, request.to_vec());
     }
-    if values.get(LogField::UserAgent).is_none() && values.get(LogField::Headers).is_some() {
-        values.set(LogField::UserAgent, FieldBytes::default());
+    if values.get(UserAgent).is_none() && values.get(Headers).is_some() {
+        values.set(UserAgent, FieldBytes::default());
     }
     match values.into_line()? {
         LogLine::Request(LogRecord {

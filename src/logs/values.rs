@@ -97,44 +97,46 @@ impl<'a> FieldValues<'a> {
     /// # Errors
     /// The line cannot be read for certain.
     pub fn into_line(mut self) -> LineResult<'a> {
+        use LogField::*;
+
         let time = self
             .time
-            .or_else(|| timestamps::parse_any_time(self.get(LogField::Time)?));
+            .or_else(|| timestamps::parse_any_time(self.get(Time)?));
         let time = time.ok_or(UnreadableReason::BadTime)?;
         let status = self.status()?;
-        let bytes = self.get(LogField::Bytes);
+        let bytes = self.get(Bytes);
         let bytes = bytes.map_or(Ok(None), fields::parse_number)?;
         let user_agent = self
-            .take(LogField::UserAgent)
+            .take(UserAgent)
             .map(fields::check_user_agent)
             .transpose()?;
-        let mut text = self.take(LogField::Request).unwrap_or_default();
+        let mut text = self.take(Request).unwrap_or_default();
         // Envoy writes `- - -` for no request, and AWS `- http://shop.example:80- -`.
         let mut parsed = RequestLine::parse(&text).filter(|parsed| *parsed.method != *b"-");
         let has_method = parsed
             .as_ref()
             .is_some_and(|parsed| !parsed.method.is_empty());
-        let target = self.take(LogField::Target);
-        if let Some(target) = target.or_else(|| self.take(LogField::Path))
+        let target = self.take(Target);
+        if let Some(target) = target.or_else(|| self.take(Path))
             && !has_method
         {
             if text.is_empty() {
                 text = target.clone();
             }
-            let method = self.take(LogField::Method).unwrap_or_default();
-            let query = self.take(LogField::Arguments).map(dash_to_empty);
+            let method = self.take(Method).unwrap_or_default();
+            let query = self.take(Arguments).map(dash_to_empty);
             parsed = RequestLine::from_target(method, target)
                 .map(|parsed| parsed.with_query(&query.unwrap_or_default()));
         }
         let record = LogRecord {
-            host: non_empty(self.take(LogField::Host)).filter(|host| **host != *b"_"),
-            client: non_empty(self.take(LogField::Client)),
-            x_forwarded_for: non_empty(self.take(LogField::Forwarded)),
+            host: non_empty(self.take(Host)).filter(|host| **host != *b"_"),
+            client: non_empty(self.take(Client)),
+            x_forwarded_for: non_empty(self.take(Forwarded)),
             time,
             bytes: bytes.unwrap_or(0),
             milliseconds: self.milliseconds(),
-            content_type: non_empty(self.take(LogField::ContentType)),
-            referer: non_empty(self.take(LogField::Referer)),
+            content_type: non_empty(self.take(ContentType)),
+            referer: non_empty(self.take(Referer)),
             user_agent,
             ..LogRecord::default()
         };

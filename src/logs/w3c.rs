@@ -19,23 +19,26 @@ const MAX_HEADER: usize = 16 * 1_024;
 
 /// The names of each column, the best first: `cs(Host)` of CloudFront is not the host that the client
 /// asked for.
-const COLUMN_NAMES: [(LogField, &str); 15] = [
-    (LogField::Date, "date"),
-    (LogField::Time, "time"),
-    (LogField::Method, "cs-method"),
-    (LogField::Path, "cs-uri-stem cs-uri"),
-    (LogField::Arguments, "cs-uri-query"),
-    (LogField::Host, "x-host-header cs-host cs(host)"),
-    (LogField::Client, "c-ip"),
-    (LogField::Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
-    (LogField::Status, "sc-status"),
-    (LogField::Bytes, "sc-bytes"),
-    (LogField::Seconds, "time-to-first-byte seconds-taken"),
-    (LogField::Milliseconds, "time-taken"),
-    (LogField::ContentType, "sc-content-type"),
-    (LogField::Referer, "cs(referer)"),
-    (LogField::UserAgent, "cs(user-agent)"),
-];
+const COLUMN_NAMES: [(LogField, &str); 15] = {
+    use LogField::*;
+    [
+        (Date, "date"),
+        (Time, "time"),
+        (Method, "cs-method"),
+        (Path, "cs-uri-stem cs-uri"),
+        (Arguments, "cs-uri-query"),
+        (Host, "x-host-header cs-host cs(host)"),
+        (Client, "c-ip"),
+        (Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
+        (Status, "sc-status"),
+        (Bytes, "sc-bytes"),
+        (Seconds, "time-to-first-byte seconds-taken"),
+        (Milliseconds, "time-taken"),
+        (ContentType, "sc-content-type"),
+        (Referer, "cs(referer)"),
+        (UserAgent, "cs(user-agent)"),
+    ]
+};
 
 /// The columns that a header names.
 #[derive(Debug)]

@@ -242,8 +242,8 @@ debug_as_display!(OpenError, RemoveSiteError);
 impl GateBuilder {
     /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is
     /// its file name in messages. Without the ending, `name` is the name of the site. If a policy
-    /// directory is given too and exists, only the policies in that directory count. A second
-    /// policy for the same site replaces the first.
+    /// directory is given too and exists, only the policies in that directory count, and the log
+    /// has a warning. A second policy for the same site replaces the first.
     ///
     /// ```
     /// use crawlgate::middleware::GateBuilder;
@@ -404,6 +404,7 @@ impl GateBuilder {
         let instance = parts
             .open()
             .map_err(|error| OpenError::Policies(Box::new(error)))?;
+        instance.log_first_day(&remembered, started.now);
         warn_about_html(&instance);
         let upkeep = InstanceUpkeep::new(instance.clone(), store.clone());
         let reloading = upkeep.clone();

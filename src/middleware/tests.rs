@@ -707,3 +707,61 @@ fn clock_file_shifts_the_time_of_a_gate() {
         .open();
     assert!(matches!(refused, Err(OpenError::Clock(_))));
 }
+
+/// The steps of docs/library.md, which end a site's first day.
+#[test]
+fn violations_count_after_a_first_day_with_requests() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let policy = "purposes: { training: disallow }\n";
+    fs::write(directory.path().join("site.yaml"), policy).expect("a policy");
+    let file = directory.path().join("clock");
+    fs::write(&file, "elapsed 0s").expect("a clock");
+    let gate = GateLayer::builder(directory.path()).clock_file(&file);
+    let gate = gate.open().expect("a gate");
+    let mut service = gate.layer(FnService(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    let clock = &gate.0.upkeep.instance.clock;
+    let started = clock.moment().now;
+    let kinds = [0, 13, 25].map(|hours| {
+        fs::write(&file, format!("elapsed {hours}h")).expect("a clock");
+        while clock.moment().now < started.plus(Duration::from_secs(hours * 3_600)) {
+            std::thread::yield_now();
+        }
+        // Without `hosts`, the policy is also for requests without a host.
+        let mut asked = request("/", GPTBOT);
+        asked.headers_mut().remove(header::HOST);
+        let response = poll_ready_future(service.call(asked)).expect("a response");
+        let crawler = response.extensions().get::<super::CrawlerRequest>();
+        crawler.expect("a crawler").kind
+    });
+    assert_eq!(kinds, [Kind::Unproven, Kind::Unproven, Kind::Violation]);
+}
+
+#[test]
+fn start_logs_its_sites_first_day_and_unused_policies() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let policies = directory.path().join("policies");
+    fs::create_dir(&policies).expect("a directory");
+    fs::write(policies.join("site.yaml"), TAGGED).expect("a policy");
+    let clock = directory.path().join("clock");
+    let log = directory.path().join("log");
+    let file = fs::File::create(&log).expect("a file");
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::sync::Arc::new(file))
+        .finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line
+    // first, and a thread that has none turns the line off for all.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
+    let levels = tracing::subscriber::with_default(subscriber, || {
+        ["elapsed 0s", "elapsed 2h"].map(|shift| {
+            fs::write(&clock, shift).expect("a clock");
+            let builder = GateLayer::builder(&policies).policy("site.yaml", TAGGED);
+            let builder = builder.state(directory.path().join("state"));
+            drop(builder.clock_file(&clock).open().expect("a gate"));
+            let lines = fs::read_to_string(&log).expect("lines");
+            ["INFO", "WARN"].map(|level| lines.matches(level).count())
+        })
+    });
+    assert_eq!(levels, [[1, 1], [2, 3]], "the second is another first day");
+}

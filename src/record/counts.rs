@@ -110,24 +110,22 @@ impl RequestCounts {
     /// for the action. Requests that were answered with robots.txt count under no kind: no crawler
     /// breaks a rule with them.
     pub fn add(&mut self, kind: impl Into<RecordedKind>, action: CountedAction, requests: u64) {
+        use CountedAction::*;
+
         let total = match action {
-            CountedAction::RobotsTxt => Some(CountColumn::RobotsTxt),
-            CountedAction::Block | CountedAction::Slow => Some(CountColumn::Refused),
-            CountedAction::WouldBlock | CountedAction::WouldSlow => Some(CountColumn::WouldRefuse),
-            CountedAction::License => Some(CountColumn::LicenseDemanded),
-            CountedAction::WouldLicense => Some(CountColumn::WouldDemandLicense),
-            CountedAction::Pause | CountedAction::WouldPause => Some(CountColumn::Paused),
-            CountedAction::Pass
-            | CountedAction::Tdmrep
-            | CountedAction::Refuse
-            | CountedAction::Challenge
-            | CountedAction::Redirect => None,
+            RobotsTxt => Some(CountColumn::RobotsTxt),
+            Block | Slow => Some(CountColumn::Refused),
+            WouldBlock | WouldSlow => Some(CountColumn::WouldRefuse),
+            License => Some(CountColumn::LicenseDemanded),
+            WouldLicense => Some(CountColumn::WouldDemandLicense),
+            Pause | WouldPause => Some(CountColumn::Paused),
+            Pass | Tdmrep | Refuse | Challenge | Redirect => None,
         };
         self.add_total(CountColumn::Requests, requests);
         if let Some(total) = total {
             self.add_total(total, requests);
         }
-        if action != CountedAction::RobotsTxt {
+        if action != RobotsTxt {
             let count = &mut self.kinds[kind.into().index()];
             *count = count.saturating_add(requests);
         }

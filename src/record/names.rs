@@ -46,30 +46,30 @@ named!(CountedAction);
 impl CountedAction {
     /// The action on a judged request.
     pub fn from_decision(decision: &Decision) -> CountedAction {
+        use Action::*;
+
         match (decision.action, decision.would) {
-            (Action::Pass, Some(Action::Block(_))) => CountedAction::WouldBlock,
-            (Action::Pass, Some(Action::Slow { .. })) => CountedAction::WouldSlow,
-            (Action::Pass, Some(Action::Pause { .. })) => CountedAction::WouldPause,
-            (Action::Pass, Some(Action::License { .. })) => CountedAction::WouldLicense,
-            (Action::Pass, _) => CountedAction::Pass,
-            (Action::Block(_), _) => CountedAction::Block,
-            (Action::Slow { .. }, _) => CountedAction::Slow,
-            (Action::Pause { .. }, _) => CountedAction::Pause,
-            (Action::RobotsTxt, _) => CountedAction::RobotsTxt,
-            (Action::License { .. }, _) => CountedAction::License,
-            (Action::Tdmrep, _) => CountedAction::Tdmrep,
+            (Pass, Some(Block(_))) => CountedAction::WouldBlock,
+            (Pass, Some(Slow { .. })) => CountedAction::WouldSlow,
+            (Pass, Some(Pause { .. })) => CountedAction::WouldPause,
+            (Pass, Some(License { .. })) => CountedAction::WouldLicense,
+            (Pass, _) => CountedAction::Pass,
+            (Block(_), _) => CountedAction::Block,
+            (Slow { .. }, _) => CountedAction::Slow,
+            (Pause { .. }, _) => CountedAction::Pause,
+            (RobotsTxt, _) => CountedAction::RobotsTxt,
+            (License { .. }, _) => CountedAction::License,
+            (Tdmrep, _) => CountedAction::Tdmrep,
         }
     }
 
     /// Whether the request was forwarded.
     pub(super) fn is_forwarded(self) -> bool {
+        use CountedAction::*;
+
         matches!(
             self,
-            CountedAction::Pass
-                | CountedAction::WouldBlock
-                | CountedAction::WouldSlow
-                | CountedAction::WouldPause
-                | CountedAction::WouldLicense
+            Pass | WouldBlock | WouldSlow | WouldPause | WouldLicense
         )
     }
 }

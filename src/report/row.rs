@@ -320,9 +320,8 @@ impl CrawlerRow {
     pub fn outcome_words(&self) -> &'static str {
         match self.is_blocked {
             Some(true) if self.counts.requests_of_kind(Kind::StaleCopy) == 0 => "blocked",
-            Some(true) => "in part",
-            Some(false) if self.is_blocked_somewhere => "in part",
-            Some(false) => "passes",
+            Some(false) if !self.is_blocked_somewhere => "passes",
+            Some(_) => "in part",
             None => "",
         }
     }

@@ -135,6 +135,8 @@ fn pattern_elements(pattern: &PathPattern) -> Vec<PatternElement> {
 /// The shortest text that both match: a breadth-first search over pairs of positions, by the length
 /// of the text before them.
 fn shortest_common_text(one: &[PatternElement], two: &[PatternElement]) -> Option<Vec<u8>> {
+    use PatternElement::*;
+
     let width = two.len() + 1;
     // For each pair the previous pair and the byte between them. The first pair is its own previous.
     let mut before: Vec<Option<(usize, Option<u8>)>> = vec![None; (one.len() + 1) * width];
@@ -151,22 +153,18 @@ fn shortest_common_text(one: &[PatternElement], two: &[PatternElement]) -> Optio
         }
         let a = one.get(i);
         let b = two.get(j);
-        if a == Some(&PatternElement::Any) {
+        if a == Some(&Any) {
             open.push_front((place + width, place, None));
         }
-        if b == Some(&PatternElement::Any) {
+        if b == Some(&Any) {
             open.push_front((place + 1, place, None));
         }
         match (a, b) {
-            (Some(PatternElement::Byte(a)), Some(PatternElement::Byte(b))) if a == b => {
+            (Some(Byte(a)), Some(Byte(b))) if a == b => {
                 open.push_back((place + width + 1, place, Some(*a)));
             }
-            (Some(PatternElement::Any), Some(PatternElement::Byte(byte))) => {
-                open.push_back((place + 1, place, Some(*byte)))
-            }
-            (Some(PatternElement::Byte(byte)), Some(PatternElement::Any)) => {
-                open.push_back((place + width, place, Some(*byte)))
-            }
+            (Some(Any), Some(Byte(byte))) => open.push_back((place + 1, place, Some(*byte))),
+            (Some(Byte(byte)), Some(Any)) => open.push_back((place + width, place, Some(*byte))),
             _ => {}
         }
     }

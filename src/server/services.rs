@@ -14,7 +14,6 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::evidence::EvidenceRecorder;
 use crate::facts::StoredFacts;
-use crate::finding::Finding;
 use crate::identity::refresh::{ListRefresher, ListUpdateHandle};
 use crate::identity::{IdentityVerifier, ProofMethods, reverse_dns};
 use crate::judge::{PeerConfirmation, RequestLogs};
@@ -25,7 +24,6 @@ use crate::settings::{IdentitySettings, ListSource, ListenAddress, Settings};
 use crate::sites::{DefaultSite, InitialOriginRobots, SiteLoadOptions};
 use crate::state::{RestoredState, StateError, StateStore};
 use crate::telemetry::{AccessLog, EventLog};
-use crate::time::Timestamp;
 use crate::upkeep::{Instance, InstanceInputs, InstanceUpkeep};
 use crate::upstreams::Upstreams;
 use std::net::IpAddr;
@@ -108,7 +106,7 @@ impl Services {
                 .as_ref()
                 .map(|peers| peers.store_monitor(&instance.metrics)),
             settings: Some(settings.clone()),
-            first_day: new_first_day(&settings, &restored, &instance, now),
+            first_day: instance.log_first_day(&restored, now),
         };
         let operations = Operations::new(
             InstanceUpkeep::new(instance.clone(), store.clone()),
@@ -161,36 +159,6 @@ impl Services {
             + self.upstreams.reload_tls_files();
         metrics.edge.refused_renewals.set(refused as i64);
     }
-}
-
-/// Why this start begins another first day, and until when it lasts at least. Logs it. `None` if it
-/// begins none, at the very first start, and with a shared store: what other instances observed
-/// counts.
-fn new_first_day(
-    settings: &Settings,
-    restored: &RestoredState,
-    instance: &Instance,
-    now: Timestamp,
-) -> Option<(Timestamp, Finding)> {
-    if settings.store.is_some() {
-        return None;
-    }
-    let reason = restored.gap_reason(now)?;
-    let snapshot = instance.sites.snapshot();
-    let lifetimes = snapshot
-        .sites()
-        .iter()
-        .map(|entry| entry.site.copy_lifetime());
-    let until = now.plus(lifetimes.min()?);
-    let finding = Finding::new(
-        "first-day",
-        format!(
-            "{reason}. What crawlers fetched meanwhile is not known, so another first day begins: no violation counts \
-             until {until}. A host whose first crawler comes later has its first day later"
-        ),
-    );
-    tracing::warn!("{finding}");
-    Some((until, finding))
 }
 
 /// The options of the sites, from the settings and the stored copies.

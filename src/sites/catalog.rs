@@ -214,6 +214,9 @@ impl SiteCatalog {
         {
             site.front_page.copy_from(&before.front_page);
         }
+        if let Some(policy) = self.files.get_mut(name).filter(|file| file.is_active()) {
+            policy.findings = compiled.findings();
+        }
         self.origins.insert(name, file);
         self.replace(site, now);
         Ok(true)

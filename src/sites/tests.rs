@@ -1256,6 +1256,26 @@ fn origin_copy(text: &str) -> Arc<OriginRobotsTxt> {
 }
 
 #[test]
+fn warnings_follow_the_copy_of_the_origins_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policy = "robots: { origin: merge, groups: [{ agents: '*', allow: / }] }\n";
+    write_policy(directory.path(), "shop.yaml", policy);
+    let manager = start_manager(directory.path(), None, 0);
+    for (time, text, is_reported) in [
+        (1, "User-agent: *\nDisallow: /\n", true),
+        (2, "User-agent: *\nDisallow: /cart/\n", false),
+    ] {
+        manager
+            .set_origin_copy("shop", origin_copy(text), Timestamp(time))
+            .expect("fine");
+        let status = manager.status(Timestamp(time)).sites.remove(0);
+        let ids = finding_ids(&status.findings);
+        let is_found = ids.contains(&"origin-disallow-left-out");
+        assert_eq!(is_found, is_reported, "{text}: {ids:?}");
+    }
+}
+
+#[test]
 fn origins_file_is_observed_until_the_first_policy() {
     let directory = tempfile::tempdir().expect("a directory");
     let policies = directory.path().join("policies");

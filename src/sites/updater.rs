@@ -143,8 +143,16 @@ impl SiteUpdater {
     /// The policies by site. Once the directory had one, no built-in policy takes its place.
     fn read_directory(&mut self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         let found = policy_directory::read_policies(&self.policies);
-        if found.as_ref().is_ok_and(|found| !found.is_empty()) {
-            self.without_directory.take_if(|texts| !texts.is_empty());
+        if found.as_ref().is_ok_and(|found| !found.is_empty())
+            && self
+                .without_directory
+                .take_if(|texts| !texts.is_empty())
+                .is_some()
+        {
+            tracing::warn!(
+                "{} has policies, so the policies in the program do not count",
+                absolute_path(&self.policies).display()
+            );
         }
         match (found, &self.without_directory) {
             (Err(error), Some(texts)) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -234,7 +242,7 @@ impl SiteUpdater {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; if there is a last good policy, that one is");
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
             }
         }
         if broken.is_empty() {

@@ -5,12 +5,15 @@
 
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
+use crate::finding::Finding;
 use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
 use crate::ledger::{BehaviourTables, Ledger, MarkedClients};
+use crate::numbers::plural;
 use crate::sites::{SiteLoadOptions, SiteManager, StartError};
 use crate::state::{RestoredState, StateStore};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic};
+use crate::time::Timestamp;
 use std::sync::{Arc, Mutex};
 
 /// The parts of one running crawlgate.
@@ -80,6 +83,35 @@ impl Instance {
         })
     }
 
+    /// Why this start begins another first day, and until when it lasts at least. Logs it. `None` if
+    /// it begins none, at the very first start, and with a shared store: what other instances
+    /// observed counts.
+    pub fn log_first_day(
+        &self,
+        restored: &RestoredState,
+        now: Timestamp,
+    ) -> Option<(Timestamp, Finding)> {
+        if self.judge.peers.is_some() {
+            return None;
+        }
+        let reason = restored.gap_reason(now)?;
+        let snapshot = self.sites.snapshot();
+        let lifetimes = snapshot
+            .sites()
+            .iter()
+            .map(|entry| entry.site.copy_lifetime());
+        let until = now.plus(lifetimes.min()?);
+        let finding = Finding::new(
+            "first-day",
+            format!(
+                "{reason}. What crawlers fetched meanwhile is not known, so another first day begins: no violation counts \
+                 until {until}. A host whose first crawler comes later has its first day later"
+            ),
+        );
+        tracing::warn!("{finding}");
+        Some((until, finding))
+    }
+
     /// Opens the files of both logs again, after they were rotated.
     pub fn reopen_logs(&self) {
         self.access.reopen();
@@ -110,7 +142,7 @@ pub struct InstanceInputs<'a> {
 
 impl InstanceInputs<'_> {
     /// Loads the policies, opens the ledger and the stored marks, and begins this run in the state
-    /// store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
+    /// store. Logs the number of sites. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
     ///
     /// # Errors
     /// The policies cannot be loaded. A state store that cannot be written is no error: it tries
@@ -118,11 +150,13 @@ impl InstanceInputs<'_> {
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let moment = self.started;
         let sites = SiteManager::start(self.sites, self.store, self.restored, moment.now)?;
+        let snapshot = sites.snapshot();
+        tracing::info!("serving {}", plural(snapshot.sites().len(), "site"));
         let (ledger, facts) = Ledger::open(
             self.store.clone(),
             self.restored,
             self.new_hosts,
-            &sites.snapshot(),
+            &snapshot,
             moment,
         );
         let marks = &self.restored.facts.marked_clients;

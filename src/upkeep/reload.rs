@@ -122,6 +122,8 @@ impl InstanceUpkeep {
     /// differ from those last logged, and an unchanged file not at all. `is_waiting` says that new
     /// policies are not in force yet.
     fn log_outcome(&self, site: &SiteReload, is_waiting: bool) {
+        use ReloadOutcome::*;
+
         let SiteReload {
             site: name,
             findings,
@@ -129,28 +131,22 @@ impl InstanceUpkeep {
         } = site;
         let is_news = self.update_last_logged(name, findings);
         let problem = match site.outcome {
-            ReloadOutcome::Added | ReloadOutcome::Replaced | ReloadOutcome::Removed
-                if is_waiting =>
-            {
+            Added | Replaced | Removed if is_waiting => {
                 return tracing::info!(site = %name, ?findings, "the changed policy is not in force yet");
             }
-            ReloadOutcome::Added | ReloadOutcome::Replaced if findings.is_empty() => {
+            Added | Replaced if findings.is_empty() => {
                 return tracing::info!(site = %name, "the new policy is in force");
             }
-            ReloadOutcome::Added | ReloadOutcome::Replaced => {
+            Added | Replaced => {
                 return tracing::warn!(site = %name, ?findings, "the new policy is in force, with warnings");
             }
-            ReloadOutcome::Removed => {
+            Removed => {
                 return tracing::info!(site = %name, "the site has no policy any more");
             }
-            ReloadOutcome::Unchanged => return,
-            ReloadOutcome::Missing => {
-                "the policy file is gone; the last good policy stays in force"
-            }
-            ReloadOutcome::Kept => {
-                "the policy file has errors; the last good policy stays in force"
-            }
-            ReloadOutcome::Refused => {
+            Unchanged => return,
+            Missing => "the policy file is gone; the last good policy stays in force",
+            Kept => "the policy file has errors; the last good policy stays in force",
+            Refused => {
                 "the policy file has errors, and there is no last good policy: none is in force"
             }
         };

@@ -131,24 +131,22 @@ impl<'a> DecisionInputs<'a> {
     /// resolves to, `NotBound` for a crawler that ignores robots.txt, unproven if not all cached
     /// versions are known, else a violation.
     fn apply_rules(&self) -> RulesOutcome {
+        use VersionVerdict::*;
+
         let (matched, rule) = self.match_version();
         let (verdict, kind) = match matched.verdict {
-            VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
-            VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
-            VersionVerdict::Allowed => (Verdict::Allowed, Kind::Allowed),
-            VersionVerdict::Disallowed | VersionVerdict::Ambiguous => {
+            NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
+            NotBound => (Verdict::NotBound, Kind::NotBound),
+            Allowed => (Verdict::Allowed, Kind::Allowed),
+            Disallowed | Ambiguous => {
                 let kind = match mildest_cached_verdict(self.request, self.target) {
-                    VersionVerdict::Allowed
-                    | VersionVerdict::NotBound
-                    | VersionVerdict::NotACrawler => Kind::StaleCopy,
-                    _ if matched.verdict == VersionVerdict::Ambiguous => Kind::Ambiguous,
+                    Allowed | NotBound | NotACrawler => Kind::StaleCopy,
+                    _ if matched.verdict == Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == RobotsObedience::Never => Kind::NotBound,
                     // A crawler that uses the mildest cached version obeys the RFC to the letter.
-                    VersionVerdict::Ambiguous => Kind::Ambiguous,
-                    VersionVerdict::Disallowed if self.request.cached_versions.is_complete() => {
-                        Kind::Violation
-                    }
-                    VersionVerdict::Disallowed => Kind::Unproven,
+                    Ambiguous => Kind::Ambiguous,
+                    Disallowed if self.request.cached_versions.is_complete() => Kind::Violation,
+                    Disallowed => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
             }

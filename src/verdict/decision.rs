@@ -93,14 +93,16 @@ named!(RobotsReadings, ActionKind);
 impl Action {
     /// What is done with the request.
     pub fn kind(self) -> ActionKind {
+        use Action::*;
+
         match self {
-            Action::Pass => ActionKind::Pass,
-            Action::Block(_) => ActionKind::Block,
-            Action::Slow { .. } => ActionKind::Slow,
-            Action::Pause { .. } => ActionKind::Pause,
-            Action::RobotsTxt => ActionKind::RobotsTxt,
-            Action::License { .. } => ActionKind::License,
-            Action::Tdmrep => ActionKind::Tdmrep,
+            Pass => ActionKind::Pass,
+            Block(_) => ActionKind::Block,
+            Slow { .. } => ActionKind::Slow,
+            Pause { .. } => ActionKind::Pause,
+            RobotsTxt => ActionKind::RobotsTxt,
+            License { .. } => ActionKind::License,
+            Tdmrep => ActionKind::Tdmrep,
         }
     }
 

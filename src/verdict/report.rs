@@ -223,8 +223,10 @@ fn tag_lines(
     decision: &Decision,
     response: &ResponseFacts<'_>,
 ) -> (Vec<String>, Vec<String>, &'static str) {
+    use Action::*;
+
     // An answer of crawlgate's own has no lines of the origin, and is not of the page's type.
-    let theirs = if decision.action == Action::Pass {
+    let theirs = if decision.action == Pass {
         response.origin_tags
     } else {
         &[]
@@ -233,12 +235,10 @@ fn tag_lines(
         .status
         .unwrap_or(response.status);
     let content_type = match decision.action {
-        Action::Pass => response.content_type,
-        Action::RobotsTxt => Some("text/plain"),
-        Action::Tdmrep => Some("application/json"),
-        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::License { .. } => {
-            Some("text/html")
-        }
+        Pass => response.content_type,
+        RobotsTxt => Some("text/plain"),
+        Tdmrep => Some("application/json"),
+        Block(_) | Slow { .. } | Pause { .. } | License { .. } => Some("text/html"),
     };
     if site.tags.hides_tags(&decision.path_rules, status) {
         let removal_reason = if theirs.is_empty() {
@@ -279,18 +279,16 @@ fn tag_lines(
 /// The header lines about the use of the content. crawlgate's own answers have none, but the one
 /// that demands a licence links it.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
+    use Action::*;
+
     match decision.action {
-        Action::Pass => site.signals.lines(decision.signals),
-        Action::License { .. } => decision
+        Pass => site.signals.lines(decision.signals),
+        License { .. } => decision
             .license(site)
             .map(|license| format!("Link: {}", license.link))
             .into_iter()
             .collect(),
-        Action::Block(_)
-        | Action::Slow { .. }
-        | Action::Pause { .. }
-        | Action::RobotsTxt
-        | Action::Tdmrep => Vec::new(),
+        Block(_) | Slow { .. } | Pause { .. } | RobotsTxt | Tdmrep => Vec::new(),
     }
 }
 
@@ -377,18 +375,20 @@ fn decision_report(decision: &Decision, site: &Site) -> ActionReport {
 
 /// An action as the site answers it. Does not allocate.
 pub fn action_report(action: Action, site: &Site) -> ActionReport {
+    use Action::*;
+
     let answer = |index: u16| site.answers.get(usize::from(index));
     let status = |index: u16| answer(index).map(|answer| answer.status);
     let (status, retry_after) = match action {
-        Action::Pass => (None, None),
-        Action::RobotsTxt | Action::Tdmrep => (Some(200), None),
-        Action::License { status } => (Some(status), None),
-        Action::Pause { retry_after } => (Some(503), Some(retry_after)),
-        Action::Slow {
+        Pass => (None, None),
+        RobotsTxt | Tdmrep => (Some(200), None),
+        License { status } => (Some(status), None),
+        Pause { retry_after } => (Some(503), Some(retry_after)),
+        Slow {
             answer,
             retry_after,
         } => (status(answer), Some(retry_after)),
-        Action::Block(index) => (
+        Block(index) => (
             status(index),
             answer(index).and_then(|answer| answer.retry_after),
         ),

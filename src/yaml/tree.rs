@@ -154,13 +154,15 @@ type ParseError = Box<Diagnostic>;
 impl TreeBuilder<'_> {
     /// Parses the whole text, up to the first error. The root is `None` for an empty file or `null`.
     fn build(&mut self) -> Result<Option<Node>, ParseError> {
+        use Event::*;
+
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
             let (event, place) =
                 event.map_err(|error| self.syntax_error(error.marker(), error.info()))?;
             let span = self.span_between(&place.start, &place.end);
             match event {
-                Event::DocumentStart(_) => {
+                DocumentStart(_) => {
                     self.documents += 1;
                     if self.documents > 1 {
                         let error = Diagnostic::error(
@@ -173,7 +175,7 @@ impl TreeBuilder<'_> {
                             .into());
                     }
                 }
-                Event::Scalar(text, style, anchor, _) => {
+                Scalar(text, style, anchor, _) => {
                     let node = Node {
                         value: NodeValue::Scalar {
                             text: text.into_owned(),
@@ -183,20 +185,20 @@ impl TreeBuilder<'_> {
                     };
                     self.attach(node, anchor)?;
                 }
-                Event::SequenceStart(anchor, _) => {
+                SequenceStart(anchor, _) => {
                     self.open_collection(anchor, span, NodeValue::Sequence(Vec::new()))?
                 }
-                Event::MappingStart(anchor, _) => {
+                MappingStart(anchor, _) => {
                     self.open_collection(anchor, span, NodeValue::Mapping(Vec::new()))?
                 }
-                Event::SequenceEnd | Event::MappingEnd => {
+                SequenceEnd | MappingEnd => {
                     if let Some(open) = self.open.pop() {
                         let span = collection_span(open.span, &open.value, span);
                         let value = apply_merge_keys(open.value, span)?;
                         self.attach(Node { value, span }, open.anchor)?;
                     }
                 }
-                Event::Alias(anchor) => {
+                Alias(anchor) => {
                     // An alias to an enclosing node is not in the table yet: such a tree would be
                     // infinite.
                     let message = "this alias refers to a value that contains it";
@@ -215,7 +217,7 @@ impl TreeBuilder<'_> {
                     self.nodes += nodes;
                     self.attach(node, 0)?;
                 }
-                Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+                Nothing | StreamStart | StreamEnd | DocumentEnd => {}
             }
         }
         Ok(self.root.take().filter(|root| !root.is_null()))

@@ -88,6 +88,8 @@ pub fn perform_request(
     line: &[u8],
     commands: &ControlRequestHandler,
 ) -> Result<ControlResponse, ControlRefusal> {
+    use ControlRequest::*;
+
     let operations = &commands.operations;
     let sites = &operations.instance.sites;
     let store = operations
@@ -96,34 +98,28 @@ pub fn perform_request(
         .as_ref()
         .ok_or(ControlRefusal::NoStore);
     Ok(match serde_json::from_slice(line)? {
-        ControlRequest::Status => ControlResponse::Status(Box::new(operations.status())),
-        ControlRequest::Reload { remove } if remove.is_empty() => {
-            ControlResponse::Reloaded(operations.reload())
-        }
-        ControlRequest::Reload { remove } => {
-            ControlResponse::Reloaded(operations.remove_sites(&remove)?)
-        }
-        ControlRequest::Pause(request) => ControlResponse::Paused {
+        Status => ControlResponse::Status(Box::new(operations.status())),
+        Reload { remove } if remove.is_empty() => ControlResponse::Reloaded(operations.reload()),
+        Reload { remove } => ControlResponse::Reloaded(operations.remove_sites(&remove)?),
+        Pause(request) => ControlResponse::Paused {
             until: operations.pause(&request)?,
             warnings: operations.change_warnings(),
         },
-        ControlRequest::Resume { site } => ControlResponse::Resumed {
+        Resume { site } => ControlResponse::Resumed {
             sites: operations.resume(site.as_deref())?,
             warnings: operations.change_warnings(),
         },
-        ControlRequest::Traps => ControlResponse::Marks {
+        Traps => ControlResponse::Marks {
             marks: operations.trap_marks(),
         },
-        ControlRequest::Release {
+        Release {
             address,
             prefix_length,
         } => ControlResponse::Released {
             marks: operations.release_marks(IpNet::new(address, prefix_length)?),
         },
-        ControlRequest::Explain(question) => {
-            ControlResponse::Explained(operations.explain(&question))
-        }
-        ControlRequest::Report {
+        Explain(question) => ControlResponse::Explained(operations.explain(&question)),
+        Report {
             since,
             until,
             site,
@@ -137,17 +133,17 @@ pub fn perform_request(
             }
             ControlResponse::Report(Box::new(report))
         }
-        ControlRequest::Instances => ControlResponse::Instances(Box::new(store?.status())),
-        ControlRequest::Forget { instance } => {
+        Instances => ControlResponse::Instances(Box::new(store?.status())),
+        Forget { instance } => {
             let store = store?;
             store.peers.forget(&instance)?;
             ControlResponse::Instances(Box::new(store.status()))
         }
-        ControlRequest::Upgrade(request) => {
+        Upgrade(request) => {
             let upgrade = commands.upgrade.as_ref().ok_or(ControlRefusal::NoUpgrade)?;
             ControlResponse::Upgraded(upgrade(request)?)
         }
-        ControlRequest::UpdateLists => ControlResponse::ListsUpdated {
+        UpdateLists => ControlResponse::ListsUpdated {
             lists: operations.update_lists().ok_or(ControlRefusal::NoUpdate)?,
         },
     })

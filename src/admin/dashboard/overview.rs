@@ -182,8 +182,7 @@ fn is_enforced(row: &CrawlerRow, entry: &SiteEntry) -> bool {
     let rules = entry.site.crawler_rules(claim_of_row(row, entry));
     let is_verified = row.identity == Some(ClientIdentity::Verified);
     let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
-    let is_subject = !rules.unlisted && !rules.exempt;
-    rules.mode == EnforcementMode::Enforce && is_subject && may_be_blocked
+    rules.mode == EnforcementMode::Enforce && !rules.unlisted && !rules.exempt && may_be_blocked
 }
 
 fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
@@ -238,26 +237,26 @@ impl BlockingSetting {
     }
 }
 
-/// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is a
-/// search engine's or exempt, or if it passes only because it is not verified.
+/// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is
+/// exempt, if sites want it (search, monitoring, previews), or if it passes only because it is not
+/// verified.
 fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
     let site = &*entry.site;
     let claim = claim_of_row(row, entry);
     let rules = site.crawler_rules(claim);
     let passes_by_mode = rules.unlisted || rules.mode != EnforcementMode::Enforce;
-    if row.purpose == Some(Purpose::Search) || rules.exempt || !passes_by_mode {
+    let is_wanted = matches!(
+        row.purpose,
+        Some(Purpose::Search | Purpose::Monitoring | Purpose::Preview)
+    );
+    if is_wanted || rules.exempt || !passes_by_mode {
         return None;
     }
     let enforcement = &site.policy.enforcement;
     let file = &site.policy.source.name;
-    let name = match claim {
-        Claim::UnknownBot => "other".to_owned(),
-        claim => crawler_name(Registry::builtin(), entry, claim),
-    };
-    let list = if row.is_unknown_bots() {
-        "purposes"
-    } else {
-        "agents"
+    let (list, name) = match claim {
+        Claim::UnknownBot => ("purposes", "other".to_owned()),
+        claim => ("agents", crawler_name(Registry::builtin(), entry, claim)),
     };
     let section = enforcement_line(entry);
     let own_fields = enforcement
@@ -362,7 +361,9 @@ mod tests {
 
     #[test]
     fn instructions_can_be_pasted_together() {
-        let crawlers = ["gptbot", "ccbot", "other", "googlebot"];
+        let wanted = ["googlebot", "uptimerobot", "twitterbot"];
+        assert!(instructions(&report(&wanted, "", &[("shop", "")])).is_empty());
+        let crawlers = [&["gptbot", "ccbot", "other"][..], &wanted].concat();
         for (policy, expected) in [
             (
                 "",

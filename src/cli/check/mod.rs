@@ -1,6 +1,5 @@
-//! The command `check`: validates and lints policy files, runs their tests, and shows the
-//! robots.txt that each site would serve. Given a robots.txt instead of a policy, it lints that
-//! file.
+//! The command `check`: validates and lints policy files, and runs their tests. Given one policy, it
+//! also shows the robots.txt that the site would serve. Given a robots.txt, it lints that file.
 
 mod github;
 mod json;
@@ -33,7 +32,7 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Check policies, run their tests and show their robots.txt; or check any robots.txt
+/// Check policies, run their tests, and show the robots.txt of a single one; or check any robots.txt
 #[derive(Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -97,16 +96,13 @@ struct CheckResults {
     counts: FindingCounts,
 }
 
-/// Checks all paths and prints the findings. Fails if a policy cannot be used, or if there are errors
-/// or, with `--deny-warnings`, warnings.
+/// Checks all paths and prints the findings. Fails if there are errors (each policy that cannot be
+/// used has one) or, with `--deny-warnings`, warnings.
 pub fn run(arguments: &Arguments) -> Result {
     let checked = check_paths(arguments)?;
     super::ignore_closed_pipe(print_checked(arguments, &checked))?;
-    let refused = checked.loaded.iter().any(|file| file.site.is_none());
-    let FindingCounts {
-        errors, warnings, ..
-    } = checked.counts;
-    findings_failure_unless(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
+    let has_warnings = arguments.deny_warnings && checked.counts.warnings > 0;
+    findings_failure_unless(checked.counts.errors == 0 && !has_warnings)
 }
 
 /// Checks a policy directory and a settings file, and prints the findings alone.

@@ -1,5 +1,5 @@
-//! `check --format text`: prints the findings about the policies, then each valid site with its
-//! robots.txt, then a summary.
+//! `check --format text`: prints the findings about the policies, then the site with its robots.txt
+//! if there is only one, then a summary.
 
 use super::{CheckResults, SiteSummary};
 use crate::cli::import;
@@ -9,20 +9,29 @@ use crate::verdict::ENFORCE_ALL_LINE;
 use askama::Template;
 use std::io::{self, Write};
 
-/// Prints the findings, the valid sites and the summary.
+/// Prints the findings, the site if there is only one policy, and the summary.
 pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -> io::Result<()> {
     print_findings(out, checked, notes)?;
     if !notes && checked.counts.note_count() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_summary())?;
         if checked.counts.notes.contains_key("open-ended-path") && checked.sitemaps.is_empty() {
-            let help = "A rule like /p closes every path that begins with /p, perhaps more than is meant. --sitemap URL shows \
-                        which pages of your sitemap are closed.";
-            writeln!(out, "{help}\n")?;
+            writeln!(
+                out,
+                "A rule like /p closes every path that begins with /p, perhaps more than is meant. --sitemap URL shows \
+                 which pages of your sitemap are closed.\n"
+            )?;
         }
     }
-    for site in super::policies::valid_sites(&checked.loaded) {
-        let report = SiteSummary::new(site, &checked.origins);
-        writeln!(out, "{}", SiteText { site, report })?;
+    if checked.loaded.len() > 1 {
+        writeln!(
+            out,
+            "\"crawlgate check FILE\", with one policy file, shows the robots.txt of its site.\n"
+        )?;
+    } else {
+        for site in super::policies::valid_sites(&checked.loaded) {
+            let report = SiteSummary::new(site, &checked.origins);
+            writeln!(out, "{}", SiteText { site, report })?;
+        }
     }
     writeln!(out, "{}", Summary { checked })
 }

@@ -39,18 +39,18 @@ pub enum Preset {
 
 impl Preset {
     fn text(self) -> &'static str {
+        use Preset::*;
+
         match self {
-            Preset::OpenSite => include_str!("../../../policies/presets/open-site.yaml"),
-            Preset::SearchYesTrainingNo => {
+            OpenSite => include_str!("../../../policies/presets/open-site.yaml"),
+            SearchYesTrainingNo => {
                 include_str!("../../../policies/presets/search-yes-training-no.yaml")
             }
-            Preset::Publisher => include_str!("../../../policies/presets/publisher.yaml"),
-            Preset::ArchiveFriendly => {
-                include_str!("../../../policies/presets/archive-friendly.yaml")
-            }
-            Preset::MembersOnly => include_str!("../../../policies/presets/members-only.yaml"),
-            Preset::Maintenance => include_str!("../../../policies/presets/maintenance.yaml"),
-            Preset::Staging => include_str!("../../../policies/presets/staging.yaml"),
+            Publisher => include_str!("../../../policies/presets/publisher.yaml"),
+            ArchiveFriendly => include_str!("../../../policies/presets/archive-friendly.yaml"),
+            MembersOnly => include_str!("../../../policies/presets/members-only.yaml"),
+            Maintenance => include_str!("../../../policies/presets/maintenance.yaml"),
+            Staging => include_str!("../../../policies/presets/staging.yaml"),
         }
     }
 }

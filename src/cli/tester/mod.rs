@@ -13,7 +13,7 @@ use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
-use crate::printable::{printable, printable_path};
+use crate::printable::printable_path;
 use crate::robots::{Dialect, DialectRules, FileFormat, GroupMatch, MAX_ROBOTS_BYTES, RobotsFile};
 use crate::yaml::{nearest_word, strip_http_scheme};
 use askama::Template;
@@ -40,8 +40,8 @@ pub struct Arguments {
     /// URLs, or paths with their query
     #[arg(value_name = "URL", required_unless_present = "list")]
     urls: Vec<String>,
-    /// Test the URLs or paths in this file too, one a line (- for standard input), or those of a
-    /// sitemap
+    /// Test the URLs or paths in this file too, one a line or in the first column of CSV (- for standard
+    /// input), or those of a sitemap
     #[arg(long = "urls", value_name = "FILE|URL")]
     list: Option<PathBuf>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
@@ -357,10 +357,18 @@ fn warn_unless_robots_txt(name: &str, file: &RobotsFile) -> bool {
     true
 }
 
-/// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status.
+/// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status. Fails for a
+/// policy.
 fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
     if strip_http_scheme(source).is_some() {
         return Ok(fetch_robots(source)?);
+    }
+    if source.ends_with(".yaml") || source.ends_with(".yml") {
+        fail!(
+            Usage,
+            "{} is a policy, not a robots.txt; audit --policies, explain and diff read policies",
+            printable_path(source)
+        );
     }
     let (name, bytes) = if source == "-" {
         let bytes = read_up_to(io::stdin().lock(), MAX_FILE_BYTES);
@@ -369,7 +377,7 @@ fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
         (source, read_argument(source.as_ref(), MAX_FILE_BYTES))
     };
     Ok(RobotsFetchOutcome::File {
-        location: printable(name.as_bytes()),
+        location: printable_path(name),
         bytes: bytes.map_err(file_failure("read", name.as_ref()))?,
     })
 }

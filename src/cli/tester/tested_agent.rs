@@ -139,12 +139,8 @@ impl<'a> TestedAgent<'a> {
                 return Some((token, GroupMatch::Named));
             }
         }
-        match self.binds {
-            RobotsObedience::Star | RobotsObedience::Unknown => {
-                let token = self.tokens[0];
-                Some((token, reading.groups_for(token.as_bytes()).0))
-            }
-            RobotsObedience::Named | RobotsObedience::Never => None,
-        }
+        let token = self.tokens[0];
+        let group = reading.groups_for(token.as_bytes()).0;
+        self.binds.follows_star().then_some((token, group))
     }
 }

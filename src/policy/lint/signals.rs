@@ -4,6 +4,7 @@
 //! named, and demands for a licence that search engines would get, too.
 
 use super::catalogue as lints;
+use super::site::closed_extent_for;
 use crate::crawlers::{Purpose, Registry};
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
 use crate::policy::model::{
@@ -11,14 +12,14 @@ use crate::policy::model::{
 };
 use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
-use crate::robots::PathPattern;
-use crate::yaml::{Diagnostics, SourceSpan};
+use crate::robots::{DisallowedPart, PathPattern};
+use crate::yaml::{Diagnostics, Severity, SourceSpan};
 
 /// Checks a site's statements about the use of content.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_disagreements(site, diagnostics);
     lint_unreachable_rules(site, diagnostics);
-    lint_missing_licenses(site, diagnostics);
+    lint_missing_licenses(site, registry, diagnostics);
     lint_license_for_search(site, registry, diagnostics);
     lint_plain_http(site, diagnostics);
 }
@@ -149,24 +150,37 @@ fn lint_plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports each demand for a licence of crawlers that the policy closes the site to, and each if
-/// neither the policy nor the origin's file names a licence.
-fn lint_missing_licenses(site: &Site, diagnostics: &mut Diagnostics) {
+/// Reports each demand for a licence of crawlers that robots.txt closes the site to (a note, unless
+/// `purposes` closes it), and each if neither the policy nor the origin's file names a licence.
+fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (purpose, fields) in &site.policy.enforcement.purposes {
+        let Some(demand) = &fields.unlicensed else {
+            continue;
+        };
+        let mut closed = registry.crawlers().iter().filter(|crawler| {
+            let token = crawler.tokens.first();
+            let closed = token.and_then(|token| closed_extent_for(site, token, registry));
+            crawler.purpose == *purpose
+                && closed.is_some_and(|(closed, _)| closed.part == DisallowedPart::Whole)
+        });
+        let Some(first) = closed.next() else { continue };
         let stance = site.policy.purposes.get(purpose);
-        let is_closed = stance.is_some_and(|stance| stance.value == CrawlStance::Disallow);
-        if let Some(demand) = fields.unlicensed.as_ref().filter(|_| is_closed) {
-            lints::LICENSE_OF_NOBODY.report(
-                diagnostics,
-                demand.span,
-                format!(
-                    "these crawlers are not asked for a licence: \"purposes: {{ {}: disallow }}\" \
-                     closes the site to them",
-                    purpose.name()
-                ),
-                "write one of the two: \"disallow\" to block them, \"unlicensed\" to ask them",
-            );
-        }
+        let is_meant = stance.is_some_and(|stance| stance.value == CrawlStance::Disallow);
+        let severity = if is_meant {
+            Severity::Warning
+        } else {
+            Severity::Note
+        };
+        lints::LICENSE_OF_NOBODY.with_severity(severity).report(
+            diagnostics,
+            demand.span,
+            format!(
+                "robots.txt closes the site to {} of these crawlers, such as {}: they are blocked, and not asked for a licence",
+                closed.count() + 1,
+                first.name
+            ),
+            "to ask them, remove that Disallow; to block them, leave it",
+        );
     }
     // The licences of the origin's file are not known here.
     let is_unknown =

@@ -56,7 +56,7 @@ fn lint_dropped_rules(site: &Site, diagnostics: &mut Diagnostics) {
 /// How much of the site is closed to a search engine, and the source of the rule that closes it.
 /// The rules are those of all groups that the engine follows by name, else of the group that binds
 /// it.
-fn closed_extent_for<'s>(
+pub fn closed_extent_for<'s>(
     site: &'s Site,
     engine: &str,
     registry: &Registry,

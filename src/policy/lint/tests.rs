@@ -283,6 +283,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
     ("license-of-nobody", 3, "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
         "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { assistant: { unlicensed: 401 } } }\n"),
+    ("license-of-nobody", 4, "robots:\n  origin: replace\n  groups: [{ agents: GPTBot, disallow: / }]\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
+        "robots:\n  origin: replace\n  license: https://a.example/l\n  groups: [{ agents: GPTBot, disallow: /a }]\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n"),
     ("license-of-nobody", 2, "robots: { origin: replace }\nenforcement: { purposes: { training: { unlicensed: 402 } } }\n",
         "robots: { origin: replace, groups: [{ agents: GPTBot, license: \"https://a.example/l\" }] }\nenforcement: { purposes: { training: { unlicensed: 402 } } }\n"),
     ("license-not-https", 1, "robots: { origin: replace, license: http://a.example/l }\n",

@@ -603,6 +603,21 @@ fn old_robots_txt_is_the_origins_if_no_flag_names_one() {
 }
 
 #[test]
+fn sites_with_the_same_assumption_share_a_warning() {
+    let shop = "hosts: shop.example\nrobots: { origin: merge }\n";
+    let blog = "hosts: blog.example\nrobots: { origin: merge }\n";
+    let case = Case::new(&[
+        ("old/shop.yaml", shop),
+        ("new/shop.yaml", shop),
+        ("new/blog.yaml", blog),
+    ]);
+    let warnings = case.run(&["old", "new"]).stderr;
+    let warnings = String::from_utf8_lossy(&warnings);
+    assert_eq!(warnings.lines().count(), 1, "{warnings}");
+    assert!(warnings.contains("blog, shop"), "{warnings}");
+}
+
+#[test]
 fn pdf_tag_counts_possible_pdfs_by_crawler() {
     const BING: &str = "Mozilla/5.0 (compatible; bingbot/2.0)";
     const PERSON: &str = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36";
@@ -825,6 +840,34 @@ fn patterns_of_many_wildcards_are_not_tried_all() {
             .is_some_and(|compared| compared < 100),
         "{}",
         difference["compared"]
+    );
+}
+
+#[test]
+fn losses_of_search_engines_come_first() {
+    let robots = |star: &str, google: &str, bing: &str| {
+        format!(
+            "User-agent: *\nDisallow: {star}\n\nUser-agent: Googlebot\nDisallow: {google}\n\n\
+             User-agent: bingbot\nDisallow: {bing}\n"
+        )
+    };
+    let case = Case::new(&[
+        ("old.txt", &robots("/cart/", "", "")),
+        ("new.txt", &robots("/search", "/google/", "/bing/")),
+    ]);
+    let (_, difference) = case.json(&["old.txt", "new.txt"]);
+    let changes = list(&difference["sites"][0], "access").iter();
+    let shown: Vec<[&Value; 2]> = changes
+        .map(|change| [&change["effect"], &list(change, "crawlers")[0]])
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            [&json!("loses"), &json!("googlebot")],
+            [&json!("loses"), &json!("bingbot")],
+            [&json!("loses"), &json!("gptbot")],
+            [&json!("gains"), &json!("gptbot")],
+        ]
     );
 }
 

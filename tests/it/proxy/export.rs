@@ -412,7 +412,7 @@ fn several_sites_have_to_be_named() {
     let merged = run(&[arguments.as_slice(), &["--site", "two"]].concat());
     assert_eq!(merged.status.code(), Some(0));
     let warning = String::from_utf8_lossy(&merged.stderr);
-    assert!(warning.contains("warning: two: ") && warning.contains("--origin-robots"));
+    assert!(warning.contains("the origin of two: ") && warning.contains("--origin-robots"));
     assert_eq!(
         run(&[arguments.as_slice(), &["--site", "three"]].concat())
             .status

@@ -268,8 +268,9 @@ lints! {
     ///
     /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
     ///
-    /// A crawler is not asked if neither its group nor the site names a licence. Crawlers of a
-    /// purpose that the policy disallows are blocked, not asked.
+    /// A crawler is not asked if neither its group nor the site names a licence. Crawlers for which
+    /// robots.txt disallows everything are blocked, not asked. This is a note if `purposes` does not
+    /// disallow them: then a group does, or the origin's robots.txt.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.

@@ -9,9 +9,11 @@ use crate::yaml::{Diagnostics, Severity, SourceSpan};
 
 /// Checks one line. A misspelt key (`Typo`) is reported by [`lint_key`].
 pub fn lint_line(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) {
+    use LineIssue::*;
+
     for issue in &line.issues {
         let (lint, message, help) = match issue {
-            LineIssue::TooLong => {
+            TooLong => {
                 let length = line.text.len();
                 (
                     lints::LINE_TOO_LONG,
@@ -19,32 +21,32 @@ pub fn lint_line(file: &RobotsFile, line: &RobotsLine, found: &mut Diagnostics) 
                     "write one rule per line",
                 )
             }
-            LineIssue::Nul => (
+            Nul => (
                 lints::UNREADABLE_BYTES,
                 "a NUL byte: crawlers do not read the rest of the line".into(),
                 "remove it",
             ),
-            LineIssue::NotUtf8 => (
+            NotUtf8 => (
                 lints::UNREADABLE_BYTES,
                 "this line is not UTF-8".into(),
                 "save the file as UTF-8, or percent-encode every character outside ASCII",
             ),
-            LineIssue::StrayBom => (
+            StrayBom => (
                 lints::UNREADABLE_BYTES,
                 "a byte order mark inside the file: crawlers do not understand its line".into(),
                 "remove it; probably two files were joined",
             ),
-            LineIssue::NotKeyValue => (
+            NotKeyValue => (
                 lints::NO_RECORD,
                 "this line is neither \"key: value\" nor a comment".into(),
                 "if it is a comment, begin it with \"#\"",
             ),
-            LineIssue::MissingColon => (
+            MissingColon => (
                 lints::MISSING_COLON,
                 "the colon is missing; Google adds it, other crawlers may not".into(),
                 "write \"key: value\"",
             ),
-            LineIssue::Typo => continue,
+            Typo => continue,
         };
         found.push(
             lint.finding(span_of_line(file, line.number), message)

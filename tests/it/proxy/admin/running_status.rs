@@ -535,6 +535,28 @@ fn status_shows_enforcement_by_site() {
 }
 
 #[test]
+fn status_of_one_site_leaves_out_the_others() {
+    let gate = Setup::before(Origin::nowhere())
+        .policy("shop", POLICY)
+        .policy(
+            "blog",
+            "hosts: [blog.example]\nrobots: { origin: replace }\n",
+        )
+        .start();
+    for name in ["shop", "shop.example"] {
+        let shown = gate.command(&["status", "--site", name]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let is_alone =
+            shown.contains("hosts       shop.example") && !shown.contains("blog.example");
+        assert!(is_alone, "{shown}");
+    }
+    let unknown = gate.command(&["status", "--site", "shopp"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(said.contains("no site shopp"), "{said}");
+}
+
+#[test]
 fn empty_policy_directory_is_a_problem_until_a_policy_is_there() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();

@@ -695,7 +695,7 @@ fn crawlers_are_listed_found_and_identified() {
     );
     let person = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
     assert_eq!(
-        json(&crawlgate(&["crawlers", "--json", "--identify", person]))["claim"],
+        json(&crawlgate(&["crawlers", "--json", "--user-agent", person]))["claim"],
         "visitor"
     );
     assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("visitor"));
@@ -930,6 +930,17 @@ fn explain_takes_host_of_url_unless_flag_contradicts() {
 }
 
 #[test]
+fn check_of_several_policies_shows_no_robots_txt() {
+    let blog = GOOD.replace("shop.example", "blog.example");
+    let policies = directory(&[("shop.yaml", GOOD), ("blog.yaml", &blog)]);
+    let several = text(&crawlgate(&["check", path(&policies)]).stdout);
+    assert!(!several.contains("Disallow: /cart/"), "{several}");
+    let alone = format!("{}/shop.yaml", path(&policies));
+    let alone = crawlgate(&["check", &alone]);
+    assert!(text(&alone.stdout).contains("Disallow: /cart/"));
+}
+
+#[test]
 fn check_of_directory_names_robots_txt_in_it() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let output = crawlgate(&["check", path(&files)]);
@@ -954,6 +965,13 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
             "table",
             "\u{feff}\"Address\",\"Status\"\n\"/abc\",\"200\"\n\"https://x.example/private#a\",\"\"\n",
         ),
+        ("export", "Top pages,Clicks\n/a,10\n\"/b,c\",2\n"),
+        ("quoted_header", "\"Top pages\",\"Clicks\"\n/a,10\n"),
+        ("semicolons", "Seite;Klicks\n/a,b;10\n"),
+        ("tabs", "URL\tClicks\n/a,b\t10\n"),
+        ("no_header.csv", "/a,10\n/b#x,2\n"),
+        ("one_column.csv", "URL\n/a\n"),
+        ("list.txt", "# one, two\n/a,b\n/c;d=1,2\n"),
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
     let ask = |list: &str, more: &[&str]| {
@@ -983,8 +1001,18 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     let output = ask("wrong", &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
-    let output = ask("table", &[]);
-    assert_eq!(urls(&output), ["/abc", "https://x.example/private"]);
+    for (list, expected) in [
+        ("table", &["/abc", "https://x.example/private"][..]),
+        ("export", &["/a", "/b,c"]),
+        ("quoted_header", &["/a"]),
+        ("semicolons", &["/a,b"]),
+        ("tabs", &["/a,b"]),
+        ("no_header.csv", &["/a", "/b"]),
+        ("one_column.csv", &["/a"]),
+        ("list.txt", &["/a,b", "/c;d=1,2"]),
+    ] {
+        assert_eq!(urls(&ask(list, &[])), expected, "{list}");
+    }
     let file = path("robots.txt");
     let list = path("marked");
     let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "--urls", &list]);

@@ -181,6 +181,42 @@ fn hanging_crawlgate_delays_a_page_once() {
     assert_eq!(questions.count(), 1, "{}", proxy.log());
 }
 
+/// Under `satisfy any`, crawlgate's answer alone would open a page that has a password.
+#[test]
+fn page_with_a_password_is_not_opened_by_crawlgate() {
+    let gate = deciding();
+    let proxy = Program::start(|prepared| {
+        prepared.write("crawlgate-http.conf", deployed_http(gate.address));
+        prepared.write(
+            "crawlgate-server.conf",
+            deployed("nginx/crawlgate-server.conf", &[]),
+        );
+        prepared.write("site/index.html", "a page");
+        prepared.write("site/office/index.html", "a page");
+        prepared.write("passwords", "user:{PLAIN}password\n");
+        let address = prepared.address;
+        let root = prepared.path("site");
+        let password = format!(
+            "auth_basic site; auth_basic_user_file {};",
+            prepared.path("passwords")
+        );
+        let server = format!(
+            "listen {address}; root {root}; include crawlgate-server.conf; {password}\n\
+             location /office/ {{ satisfy any; deny all; auth_request off; }}"
+        );
+        nginx(
+            prepared,
+            &format!("  satisfy any;\n  include crawlgate-http.conf;\n  server {{ {server} }}"),
+        )
+    });
+    for target in ["/", "/office/"] {
+        let refused = proxy.fetch_as(BROWSER, target);
+        assert_eq!(refused.status, 401, "{target}\n{}", proxy.log());
+        let fields = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";
+        assert_eq!(proxy.ask("GET", HOST, target, fields).status, 200);
+    }
+}
+
 #[test]
 fn tags_go_by_the_type_that_the_origin_says() {
     let gate = deciding();
