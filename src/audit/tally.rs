@@ -33,8 +33,8 @@ const MAX_DAYS: usize = 4_000;
 /// The keys that each list may always have.
 const MIN_LIST_KEYS: usize = 512;
 
-/// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`]. A key takes about 200
-/// bytes and its length.
+/// The keys that all lists of all workers may have beyond [`MIN_LIST_KEYS`]; a long key counts as
+/// several. A key takes about 200 bytes and its length.
 const MAX_KEYS: usize = 2_000_000;
 
 /// A key counts as one more for each of these bytes.
@@ -237,7 +237,7 @@ pub struct StatusTally {
     pub requests: u64,
     /// Their UTC days.
     pub days: TopKSketch,
-    /// The first segments of the requested paths.
+    /// The first directories of the requested paths.
     pub sections: TopKSketch,
     /// The requested paths.
     pub paths: TopKSketch,
@@ -250,7 +250,7 @@ pub struct SitemapTally {
     pub inside: u64,
     /// Requests for other URLs.
     pub outside: u64,
-    /// The other URLs, without the values of parameters.
+    /// The other URLs: paths, or sections with the names of parameters.
     pub outside_urls: TopKSketch,
     /// The keys of the listed URLs that it requested.
     pub requested: AHashSet<u64>,
@@ -271,7 +271,7 @@ pub struct RequestTally {
     pub with_parameters: u64,
     /// The names of the parameters in queries.
     pub parameters: TopKSketch,
-    /// The requested paths with the names of all parameters of the query.
+    /// The sections of the requested paths with the names of all parameters of the query.
     pub combinations: TopKSketch,
     /// The hashes of the requested URLs with their hosts, by the hash of the key of their combination.
     pub combined_urls: AHashMap<u64, AHashSet<u64>>,
@@ -339,8 +339,8 @@ pub struct AuditTally {
     pub unknown_bots: TopKSketch,
 }
 
-/// The path of a target without parameters. With parameters, its section with their names, which are the
-/// same for many paths: `/shop/...?color&size`.
+/// The path of a target without parameters. With parameters, its section with their names, which
+/// are the same for many paths: `/shop/...?color&size`.
 pub fn without_values(target: &[u8], section_depth: usize) -> Vec<u8> {
     let path = printable_path(target);
     let query = memchr::memchr(b'?', target).map_or(&b""[..], |query| &target[query + 1..]);

@@ -316,6 +316,7 @@ impl<'a> AuditWorker<'a> {
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let identity = client_identity(claim, record, self.registry, site, self.options);
         let urls = self.urls_to_compare(claim, identity);
+        let depth = self.options.section_depth;
         let rows = &mut self.tally.rows;
         let rows = match rows.get_mut(label) {
             Some(rows) => rows,
@@ -337,22 +338,11 @@ impl<'a> AuditWorker<'a> {
         row.add(&judged);
         if decision.kind != Kind::NotACrawler {
             let is_page = !decision.robots_txt;
-            // As in the counts of statuses.
-            row.add_url(
-                if is_page { record.status } else { 0 },
-                record,
-                self.options.section_depth,
-                self.budget,
-            );
+            let status = if is_page { record.status } else { 0 };
+            row.add_url(status, record, depth, self.budget);
             if is_page && let Some(urls) = urls {
                 let scratch = &mut self.scratch.target;
-                urls.count(
-                    record,
-                    scratch,
-                    &mut row.sitemap,
-                    self.options.section_depth,
-                    self.budget,
-                );
+                urls.count(record, scratch, &mut row.sitemap, depth, self.budget);
             }
         }
         if identity == ClientIdentity::SuspectedImpostor

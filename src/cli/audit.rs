@@ -64,12 +64,12 @@ pub struct Arguments {
     #[arg(long)]
     crawler: Option<String>,
     /// How many crawlers to list under traffic and URLs, and how many URLs of each; at most 500 in
-    /// text and pages [default: 5, or 20 with --crawler]
+    /// text and pages [default: 5, or 20 with --crawler, or all with --csv]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     top: Option<u32>,
     /// How many directories of a path are its section: 2 for /de/shop/
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    section_depth: usize,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    section_depth: u8,
     /// Compare the requests of search crawlers with the URLs of this sitemap, or sitemap index; may be
     /// repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
@@ -154,7 +154,11 @@ pub fn run(arguments: &Arguments) -> Result {
     let crawler = arguments.crawler.as_deref();
     let crawler = crawler_label(crawler, rules.site_entries(), registry)?;
     let inputs = find_logs(&arguments.log)?;
-    let top = arguments.top.or(crawler.is_some().then_some(TOP_OF_ONE));
+    let all = arguments.output.csv.then_some(1_000_000);
+    let top = arguments
+        .top
+        .or(all)
+        .or(crawler.is_some().then_some(TOP_OF_ONE));
     let options = AuditOptions {
         site: arguments.site.clone(),
         crawler,
@@ -165,7 +169,7 @@ pub fn run(arguments: &Arguments) -> Result {
         )?,
         sitemap: load_sitemaps(&arguments.sitemaps, arguments.site.as_deref())?,
         top: top.map(|top| top as usize),
-        section_depth: arguments.section_depth,
+        section_depth: arguments.section_depth.into(),
         ..options
     };
     let mut progress = super::progress::ProgressLine::new();

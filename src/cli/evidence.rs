@@ -84,7 +84,7 @@ struct ExportArguments {
     /// From this time on (UTC), like 2026-11-01 or 2026-11-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Timestamp,
-    /// Until before this time (UTC) [default: now]
+    /// Up to this time (UTC), not including it [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
     /// The case, a new file, or a directory for it; without --crawler, a directory for all cases

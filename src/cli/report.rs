@@ -93,7 +93,7 @@ pub struct ReportFlags {
     /// crawler requested most (sections, parameters, paths), and for URLs of --sitemap that it never
     /// requested
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
-    csv: bool,
+    pub csv: bool,
     /// Add a table of all crawlers with all counts
     #[arg(long, conflicts_with_all = ["json", "markdown", "csv"])]
     table: bool,

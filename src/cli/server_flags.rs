@@ -260,18 +260,20 @@ pub fn load_settings_alone(path: &Path) -> Result<Settings> {
 }
 
 /// The control socket of a settings file; `None` for `off`. Other mistakes are printed, and do not
-/// stop the command. Fails if a file with mistakes names no socket: they may hide it.
+/// stop the command. Fails if mistakes hide which socket the file names.
 pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
     let (file, settings) = decode_settings_file(path)?;
     let control = settings.map(|settings| settings.control).or_else(|| {
         super::print_findings(&file.source, &file.diagnostics.items);
         print_message!(
-            "warning: {} has mistakes, so only the socket in \"control\" is used. If it names none, name it with \
+            "warning: {} has mistakes, so only its control socket is used. If the mistakes hide it, name it with \
              --control PATH",
             path.display()
         );
         let directory = path.parent().unwrap_or(Path::new(""));
-        settings::decode_control(&file.source, directory)
+        let is_misspelt = file.diagnostics.items.iter().any(|item| item.help.as_deref() == Some("did you mean \"control\"?"));
+        settings::decode_control(&file.source, directory, default_settings().control)
+            .filter(|_| !is_misspelt)
     });
     control.ok_or_else(|| unusable_file(path))
 }

@@ -283,7 +283,7 @@ fn served_sentence(requests: &[&RequestFinding]) -> String {
             served += 1;
         }
     }
-    if served == 0 {
+    if against == 0 {
         return String::new();
     }
     format!(
@@ -349,7 +349,6 @@ fn site_sentences(case: &CaseFindings) -> String {
     let mut covered = 0;
     let mut not_judged = 0;
     let mut declared = 0;
-    let mut declared_disallows = 0;
     for log in &case.logs {
         latest = latest
             .into_iter()
@@ -358,8 +357,7 @@ fn site_sentences(case: &CaseFindings) -> String {
         for request in &log.requests {
             all += 1;
             if request.field_text_or_empty(RecordField::History) == "declared" {
-                declared += 1;
-                declared_disallows += usize::from(request.rejudged == "disallowed");
+                declared += usize::from(request.rejudged == "disallowed");
             }
             covered += usize::from(
                 log.timestamp
@@ -392,11 +390,10 @@ fn site_sentences(case: &CaseFindings) -> String {
         );
     }
     if declared > 0 {
-        let count = plural_thousands(declared, "request");
+        let count = plural_thousands(declared, "disallowed request");
         sentences += &format!(
-            " {count} came when the crawler could still use a robots.txt from before crawlgate. Every robots.txt that \
-             it could use disallows {} of these. Only the site says what the one from before crawlgate was.",
-            thousands(declared_disallows)
+            " {count} came when the crawler could still use a robots.txt from before crawlgate. That file disallows \
+             the same, but only the site says what it was."
         );
     }
     sentences
@@ -594,8 +591,8 @@ mod tests {
         }
         let [.., of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
-            "2 requests came",
-            "Every robots.txt that it could use disallows 1 of these",
+            "1 disallowed request came when the crawler could still use a robots.txt from before",
+            "only the site says what it was",
         ] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }

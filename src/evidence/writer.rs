@@ -212,6 +212,10 @@ impl LogWriter {
     /// # Errors
     /// The file is gone or replaced, the log is full (then it is pruned), or SQLite fails.
     fn write_batch(&mut self, batch: EntryBatch, end: Option<RunEnd>) -> Result<(), WriteError> {
+        if batch.left_out_half_full > 0 && self.left_out_half_full == 0 {
+            self.half_full_since.clone_from(&self.complete_until);
+        }
+        self.left_out_half_full += batch.left_out_half_full;
         if file_identity(&self.file) != self.identity {
             return Err(WriteError::Gone);
         }
@@ -221,10 +225,6 @@ impl LogWriter {
         self.last_clock = clock;
         let is_due = |due: Option<Instant>| end.is_some() || due.is_none_or(|due| monotonic >= due);
         let makes_checkpoint = is_due(self.checkpoint_due);
-        if batch.left_out_half_full > 0 && self.left_out_half_full == 0 {
-            self.half_full_since.clone_from(&self.complete_until);
-        }
-        self.left_out_half_full += batch.left_out_half_full;
         let is_idle = batch.entries.is_empty()
             && batch.left_out.is_empty()
             && self.lost == 0

@@ -11,6 +11,7 @@ use crate::facts::StoredFacts;
 use crate::finding::Finding;
 use crate::identity::IdentityVerifier;
 use crate::judge::RequestLogs;
+use crate::numbers::plural;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::printable::printable_path;
 use crate::requests::{RequestPipeline, RequestSettings};
@@ -404,6 +405,8 @@ impl GateBuilder {
         let instance = parts
             .open()
             .map_err(|error| OpenError::Policies(Box::new(error)))?;
+        let sites = instance.sites.snapshot().sites().len();
+        tracing::info!("serving {}", plural(sites, "site"));
         instance.log_first_day(&remembered, started.now);
         warn_about_html(&instance);
         let upkeep = InstanceUpkeep::new(instance.clone(), store.clone());

@@ -129,7 +129,7 @@ pub struct ResponseStatusRow {
     pub requests: u64,
     /// The UTC days with most of these requests.
     pub days: Vec<TopEntry>,
-    /// The first segments of these paths.
+    /// The first directories of these paths.
     pub sections: Vec<TopEntry>,
     /// The paths that were requested most, with the query if the response was a redirect or an error.
     pub paths: Vec<TopEntry>,

@@ -163,15 +163,15 @@ pub struct CrawlerRow {
     pub rules: Vec<RuleCount>,
     /// What its requests took, with their durations if the log has them; only for logs.
     pub usage: KeyUsage,
-    /// The first segments of the paths that it requested most, `/` for pages in no directory; only
+    /// The first directories of the paths that it requested most, `/` for pages in no directory; only
     /// for logs.
     pub sections: Vec<TopEntry>,
     /// Its requests with a query that is not empty; only for logs.
     pub with_parameters: u64,
     /// The names of the parameters in the queries that it requested most; only for logs.
     pub parameters: Vec<TopEntry>,
-    /// The paths with the names of all parameters that it requested most, such as
-    /// `/shoes?color&size`; only for logs.
+    /// The sections with the names of parameters that it requested most, such as
+    /// `/shop/...?color&size`; only for logs.
     pub combinations: Vec<TopEntry>,
     /// Its requests as `smartphone` and as `desktop`; only for logs.
     pub devices: Vec<TopEntry>,

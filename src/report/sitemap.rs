@@ -34,11 +34,11 @@ pub struct SitemapCoverage {
     pub requests: u64,
     /// Those of `requests` for URLs that no sitemap lists.
     pub requests_outside: u64,
-    /// The URLs that it requested most of those that no sitemap lists, without the values of
-    /// parameters.
+    /// The URLs that it requested most of those that no sitemap lists: paths, or sections with the
+    /// names of parameters.
     #[serde(default)]
     pub outside: Vec<TopEntry>,
-    /// The first segments of the URLs that it never requested.
+    /// The first directories of the URLs that it never requested.
     pub sections: Vec<TopEntry>,
     /// The first URLs that it never requested.
     pub examples: Vec<String>,

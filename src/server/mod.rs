@@ -18,6 +18,7 @@ use crate::acme::IssuedCertificates;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{CertificateStore, TlsError};
+use crate::numbers::plural;
 use crate::scheduler::Scheduler;
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
@@ -249,17 +250,15 @@ pub fn run(
     Ok(())
 }
 
-/// Closes the server after its last request: ends the previous process if that still answers
-/// requests, writes the end of the run, and removes the sockets at `paths`, unless the next process
-/// has taken them over. `cut_off` is how many connections are cut off, for the next process.
+/// Closes the server after its last request: writes the end of the run and removes the sockets at
+/// `paths`, unless the next process has taken them over. `cut_off` is how many connections are cut
+/// off, for the next process.
 fn close_server(
     threads: UpkeepThreads,
     upgrades: &UpgradeCoordinator,
     cut_off: usize,
     paths: &[PathBuf],
 ) {
-    // One that hangs does not hold up this process for longer.
-    let _ = upgrades.end_predecessor(true);
     let has_left = upgrades.send_farewell(cut_off);
     threads.stop_and_flush();
     if !has_left {
@@ -304,9 +303,10 @@ fn log_certificate_problems(services: &Services) {
     }
 }
 
-/// Logs the policies that wait for an origin's file in vain.
+/// Logs the number of sites, and the policies that wait for an origin's file in vain.
 fn log_start(services: &Services) {
     let snapshot = services.instance.sites.snapshot();
+    tracing::info!("serving {}", plural(snapshot.sites().len(), "site"));
     if services.settings.origins.is_empty() {
         for entry in snapshot
             .sites()

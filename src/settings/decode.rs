@@ -33,14 +33,20 @@ pub fn decode_settings(
     })
 }
 
-/// The control socket that a settings file names, whatever the other mistakes of the file. Commands
-/// then still reach the running process. `None` if the file names none that can be read: the default
-/// socket may be that of another crawlgate.
-pub fn decode_control(source: &SourceFile, directory: &Path) -> Option<Option<PathBuf>> {
+/// The control socket that a settings file names, else `default`, whatever the other mistakes of the
+/// file. Commands then still reach the running process. `None` if the file is no YAML map or if
+/// `control` is wrong: the default socket may be that of another crawlgate.
+pub fn decode_control(
+    source: &SourceFile,
+    directory: &Path,
+    default: Option<PathBuf>,
+) -> Option<Option<PathBuf>> {
     let mut control = None;
     crate::yaml::decode_file(source, directory, |_, root| {
         root?.decode_map("", |fields| {
-            control = fields.field("control").and_then(decode_or_off(decode_path));
+            control = fields
+                .field("control")
+                .map_or(Some(default), decode_or_off(decode_path));
         })
     });
     control

@@ -105,11 +105,18 @@ impl ProcessLock {
         Ok(lock)
     }
 
-    /// Writes the id of this process into the file.
+    /// Locks the file again after the process with the other descriptor has ended: its end may have
+    /// unlocked the file for both.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn write_pid(&mut self) -> io::Result<()> {
+    /// The file cannot be written, or a third process has locked it.
+    pub fn reclaim(&mut self) -> io::Result<()> {
+        self.file.try_lock()?;
+        self.write_pid()
+    }
+
+    /// Writes the id of this process into the file.
+    fn write_pid(&mut self) -> io::Result<()> {
         // Overwriting the former id works on a full disk, as a rule.
         self.file.rewind()?;
         writeln!(self.file, "{:<20}", std::process::id())?;
@@ -228,6 +235,17 @@ mod tests {
         }
         drop(passed);
         assert!(!owned(ProcessLock::acquire(&file(&directory))).1);
+    }
+
+    #[test]
+    fn lock_is_held_again_after_the_other_process_unlocked_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut lock, _) = owned(ProcessLock::acquire(&file(&directory)));
+        let descriptor = lock.duplicate_descriptor().expect("a descriptor");
+        drop(ProcessLock::from_descriptor(descriptor).expect("the lock"));
+        lock.reclaim().expect("locked again");
+        let second = ProcessLock::acquire(&file(&directory));
+        assert!(matches!(second, Ok(LockOutcome::Held { .. })));
     }
 
     #[test]

@@ -206,10 +206,10 @@ impl StateStore {
         shared.map_err(|error| self.write_failed(&error))
     }
 
-    /// Ends a hand-over: the other process owns the directory from now on, alone. Does nothing if no
-    /// lock was handed over.
+    /// Ends a hand-over: the other process owns the directory from now on, and this one no longer
+    /// releases the lock. Does nothing if no lock was handed over.
     pub fn transfer_lock(&self) {
-        if let Some(mut kept) = lock(&self.retained_lock).take() {
+        if let Some(kept) = lock(&self.retained_lock).as_mut() {
             kept.mark_transferred();
         }
     }
@@ -223,8 +223,7 @@ impl StateStore {
         let Some(mut kept) = lock(&self.retained_lock).take() else {
             return Ok(());
         };
-        kept.write_pid()
-            .map_err(|error| self.write_failed(&error))?;
+        kept.reclaim().map_err(|error| self.write_failed(&error))?;
         let database = Database::open(&Path::new(&self.directory).join(STATE_FILE))
             .map_err(|error| self.write_failed(&error))?;
         database

@@ -13,8 +13,7 @@
 //!    running process allows it, the next process commits the transaction and accepts connections.
 //!    Now both processes accept connections.
 //! 4. *Leaving*: the running process, now the previous one, accepts no connections any more. Each
-//!    of its connections ends with its next response. If the next process ends first, this one ends
-//!    too, at once.
+//!    of its connections ends with its next response.
 //!
 //! A failure before the end of step 3 undoes the upgrade: the running process ends the next one and
 //! opens the state again.

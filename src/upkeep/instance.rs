@@ -9,7 +9,6 @@ use crate::finding::Finding;
 use crate::identity::IdentityVerifier;
 use crate::judge::{Judge, Recorder, RequestLogs};
 use crate::ledger::{BehaviourTables, Ledger, MarkedClients};
-use crate::numbers::plural;
 use crate::sites::{SiteLoadOptions, SiteManager, StartError};
 use crate::state::{RestoredState, StateStore};
 use crate::telemetry::{AccessLog, EventLog, Metrics, RecentTraffic};
@@ -142,7 +141,7 @@ pub struct InstanceInputs<'a> {
 
 impl InstanceInputs<'_> {
     /// Loads the policies, opens the ledger and the stored marks, and begins this run in the state
-    /// store. Logs the number of sites. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
+    /// store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger.
     ///
     /// # Errors
     /// The policies cannot be loaded. A state store that cannot be written is no error: it tries
@@ -150,13 +149,11 @@ impl InstanceInputs<'_> {
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let moment = self.started;
         let sites = SiteManager::start(self.sites, self.store, self.restored, moment.now)?;
-        let snapshot = sites.snapshot();
-        tracing::info!("serving {}", plural(snapshot.sites().len(), "site"));
         let (ledger, facts) = Ledger::open(
             self.store.clone(),
             self.restored,
             self.new_hosts,
-            &snapshot,
+            &sites.snapshot(),
             moment,
         );
         let marks = &self.restored.facts.marked_clients;

@@ -289,13 +289,13 @@ impl OriginServerStatus {
         }
         if let Some(out) = self.out_of_use.iter().find(|out| out.is_down) {
             let server = if origin.ends_with(&out.address) {
-                format!("the origin {origin}")
+                format!("the server {origin}")
             } else {
                 format!("{} of the origin {origin}", out.address)
             };
             return Some(format!(
-                "the health check of {server} has failed since {} ({}). crawlgate sends it requests only if every server \
-                 of the origin is down. Check the server, and \"health\" of the origin",
+                "{server} is down since {} ({}). crawlgate sends it requests only if every server of the origin is down. \
+                 Check the server, and \"health\" of the origin",
                 out.since,
                 out.reason_text()
             ));

@@ -130,8 +130,9 @@ pub enum ControlError {
     },
     /// Another process serves the socket already.
     #[error(
-        "another crawlgate uses the control socket {path}{}, so this one does not start. Stop the other one, or give \
-         this one another socket with --control",
+        "another crawlgate uses the control socket {path}{}, so this one does not start. Stop the other one (after an \
+         upgrade, it may be the old process, which still answers requests: \"pgrep -a crawlgate\" shows it), or give this \
+         one another socket with --control",
         .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     AlreadyRunning {

@@ -183,10 +183,9 @@ impl ControlSocket {
             .transpose()
     }
 
-    /// Leaves the lock to the process that got it: only that one has it from now on.
+    /// Leaves the lock to the process that got it: this process does not release it any more.
     pub fn hand_over_lock(&self) {
         lock(&self.lock)
-            .take()
             .iter_mut()
             .for_each(ProcessLock::mark_transferred);
     }

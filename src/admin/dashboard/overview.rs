@@ -238,7 +238,7 @@ impl BlockingSetting {
 }
 
 /// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is
-/// exempt, if sites want it (search, monitoring, previews), or if it passes only because it is not
+/// exempt, if sites may want it (search, monitoring, previews, other tasks), or if it passes only because it is not
 /// verified.
 fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
     let site = &*entry.site;
@@ -247,7 +247,7 @@ fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSettin
     let passes_by_mode = rules.unlisted || rules.mode != EnforcementMode::Enforce;
     let is_wanted = matches!(
         row.purpose,
-        Some(Purpose::Search | Purpose::Monitoring | Purpose::Preview)
+        Some(Purpose::Search | Purpose::Monitoring | Purpose::Preview | Purpose::Other)
     );
     if is_wanted || rules.exempt || !passes_by_mode {
         return None;

@@ -83,10 +83,10 @@ impl SitemapFlags {
 pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<SitemapFindings>> {
     let location = SitemapLocation::new(written);
     if let SitemapLocation::File(path) = &location {
-        if path.is_dir() {
+        if path.is_dir() || written.ends_with(".csv") {
             fail!(
                 Usage,
-                "--sitemap: {written} is a directory; give a sitemap in it"
+                "--sitemap: {written} is no sitemap; give a sitemap, or a list of URLs, one a line"
             );
         }
         policies::check_no_link_out(path)?;

@@ -23,6 +23,8 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
         }
     }
     if checked.loaded.len() > 1 {
+        let sites = super::policies::valid_sites(&checked.loaded);
+        checked.origins.print_assumptions(sites);
         writeln!(
             out,
             "\"crawlgate check FILE\", with one policy file, shows the robots.txt of its site.\n"

@@ -173,7 +173,7 @@ impl PolicyDraftInputs<'_> {
             .collect();
         let mut policy = observing_preset(rules);
         if is_merged {
-            policy += "\n# The origin may disallow more, so this file has only the preset's tests that expect \"disallowed\".\n";
+            policy += "\n# The origin may disallow more than the preset. So this file leaves out the preset's tests that expect \"allowed\".\n";
         }
         if !tests.is_empty() {
             policy += &format!("\n# These tests run as if \"mode\" were enforce.\ntests:\n{tests}");

@@ -175,8 +175,9 @@ fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Dia
             diagnostics,
             demand.span,
             format!(
-                "robots.txt closes the site to {} of these crawlers, such as {}: they are blocked, and not asked for a licence",
+                "robots.txt closes the site to {} crawlers for {}, such as {}: crawlgate does not ask these for a licence",
                 closed.count() + 1,
+                purpose.name(),
                 first.name
             ),
             "to ask them, remove that Disallow; to block them, leave it",

@@ -53,8 +53,8 @@ fn lint_dropped_rules(site: &Site, diagnostics: &mut Diagnostics) {
     super::add_limited(found, diagnostics);
 }
 
-/// How much of the site is closed to a search engine, and the source of the rule that closes it.
-/// The rules are those of all groups that the engine follows by name, else of the group that binds
+/// How much of the site is closed to a crawler, and the source of the rule that closes it.
+/// The rules are those of all groups that the crawler follows by name, else of the group that binds
 /// it.
 pub fn closed_extent_for<'s>(
     site: &'s Site,

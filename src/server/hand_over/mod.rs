@@ -220,7 +220,7 @@ impl UpgradeCoordinator {
         }
     }
 
-    /// Handles the messages of the next process until it ends. Then this process ends, too.
+    /// Handles the messages of the next process until it ends.
     fn handle_messages(&self, next: &ProcessChannel) {
         while let Ok((message, _)) = next.receive::<SuccessorMessage>(None) {
             match message {
@@ -232,8 +232,6 @@ impl UpgradeCoordinator {
                 _ => {}
             }
         }
-        // Nobody could record what this process serves from now on.
-        self.stop.stop_immediately("the end of the new process");
     }
 
     /// Closes the listeners. Notifies the next process, if there is one, that this one has served

@@ -22,21 +22,29 @@ impl UpgradeCoordinator {
     /// Makes sure that the previous process has ended. With `may_end_it`, asks it to end and waits
     /// at most `END_TIMEOUT`. Refuses if it still runs.
     pub fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
-        let mut predecessor = lock(&self.predecessor);
-        if let Some(channel) = predecessor.as_ref().filter(|_| may_end_it) {
-            // An error means that it has just ended, which is noticed soon.
-            let _ = channel.send(&SuccessorMessage::EndNow, &[]);
-            let waited = self
-                .has_ended
-                .wait_timeout_while(predecessor, END_TIMEOUT, |left| left.is_some());
-            predecessor = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        if predecessor.is_none() {
+        let predecessor = lock(&self.predecessor);
+        let Some(channel) = &*predecessor else {
             return Ok(());
+        };
+        if !may_end_it {
+            return Err(self.draining_refusal());
         }
+        // An error means that it has just ended, which is noticed soon.
+        let _ = channel.send(&SuccessorMessage::EndNow, &[]);
+        let waited = self
+            .has_ended
+            .wait_timeout_while(predecessor, END_TIMEOUT, |left| left.is_some());
+        let (predecessor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if predecessor.is_some() {
+            Err(self.draining_refusal())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn draining_refusal(&self) -> UpgradeRefusal {
         let finding = self.services.operations.predecessor_finding();
-        let message = finding.map_or_else(String::new, |finding| finding.message);
-        Err(UpgradeRefusal::Draining(message))
+        UpgradeRefusal::Draining(finding.map_or_else(String::new, |finding| finding.message))
     }
 
     /// Notifies the previous process, if there is one, that the logs were rotated, because it writes

@@ -1652,6 +1652,11 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         [("/shop/...?color", 4), ("/shop/...?color&size", 3)]
     );
     assert_eq!(bing["combinations"][0]["urls"], 1);
+    let deeper = case.json(&[&arguments[..], &["--section-depth", "2"]].concat());
+    let deeper = &crawler(&deeper, "bingbot")["sections"];
+    assert_eq!(top(deeper), [("/shop/", 8), ("/moved/", 5), ("/", 4)]);
+    let whole = case.run(&[&arguments[..], &["--section-depth", "0"]].concat());
+    assert_eq!(whole.status.code(), Some(2));
     assert_eq!(bing["distinct_paths"], 5);
     assert_eq!(top(&bing["days"]), [("2026-11-22", 17)]);
     assert_eq!(top(&bing["statuses"][0]["days"]), [("2026-11-22", 6)]);

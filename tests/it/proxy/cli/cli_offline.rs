@@ -970,7 +970,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("semicolons", "Seite;Klicks\n/a,b;10\n"),
         ("tabs", "URL\tClicks\n/a,b\t10\n"),
         ("no_header.csv", "/a,10\n/b#x,2\n"),
-        ("one_column.csv", "URL\n/a\n"),
+        ("one_column", "URL\n/a,b\n"),
+        ("mistyped", "shop/a,b\n/c,d\n"),
         ("list.txt", "# one, two\n/a,b\n/c;d=1,2\n"),
     ]);
     let path = |name: &str| files.path().join(name).display().to_string();
@@ -1001,6 +1002,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     let output = ask("wrong", &[]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
+    assert!(text(&ask("mistyped", &[]).stderr).contains("mistyped:1"));
     for (list, expected) in [
         ("table", &["/abc", "https://x.example/private"][..]),
         ("export", &["/a", "/b,c"]),
@@ -1008,7 +1010,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("semicolons", &["/a,b"]),
         ("tabs", &["/a,b"]),
         ("no_header.csv", &["/a", "/b"]),
-        ("one_column.csv", &["/a"]),
+        ("one_column", &["/a,b"]),
         ("list.txt", &["/a,b", "/c;d=1,2"]),
     ] {
         assert_eq!(urls(&ask(list, &[])), expected, "{list}");

@@ -170,7 +170,7 @@ fn broken_settings_file_names_the_socket_all_the_same() {
     let message = String::from_utf8_lossy(&reload.stderr);
     assert_eq!(reload.status.code(), Some(0), "{message}");
     assert_eq!(
-        message.matches("only the socket in").count(),
+        message.matches("only its control socket").count(),
         1,
         "{message}"
     );
@@ -184,6 +184,7 @@ fn broken_settings_file_names_the_socket_all_the_same() {
         ("control: [a, b]\n", 1),
         ("control: control.sock\norigins: [\n", 1),
         ("controll: control.sock\n", 1),
+        ("stat: state\n", 0),
     ] {
         write_settings(&gate, "unknown.yaml", text);
         let file = gate.path("unknown.yaml");

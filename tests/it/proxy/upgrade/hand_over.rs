@@ -209,29 +209,6 @@ fn websocket_lives_on_until_the_next_upgrade_ends_it() {
     assert_eq!(gate.fetch("/").status, 200);
 }
 
-/// Else a start would find the locks taken until `upgrade.drain` is over.
-#[test]
-fn end_of_the_new_process_ends_the_one_before() {
-    let origin = Origin::plain();
-    for name in ["TERM", "KILL"] {
-        let mut gate = Setup::before(origin.address).replaceable().start();
-        let mut kept = gate.connect();
-        kept.send(REQUEST);
-        assert_eq!(kept.response("GET").status, 200);
-        let pid = gate.upgrade();
-        assert!(gate.is_running(), "it waits for its connection");
-        signal(pid, name);
-        ended(pid);
-        let control = format!("{}.lock", gate.control().display());
-        for file in [gate.path("state/lock"), control.into()] {
-            let lock = fs::File::open(file).expect("a lock");
-            lock.try_lock().expect("a lock that nobody holds");
-        }
-        assert!(gate.ended().success());
-        assert!(kept.is_closed());
-    }
-}
-
 #[test]
 fn drain_is_bounded_by_the_settings() {
     let origin = Origin::plain();
