@@ -166,7 +166,7 @@ impl OriginCopies {
                 "there is no copy, so its rules are missing here".into()
             }
             (None, None) => {
-                "not known yet, so its rules are missing here; add --state DIR, or --origin-robots FILE (\"init\" wrote policies/before.txt)"
+                "not known yet, so its rules are missing here; add --state DIR, or --origin-robots FILE (such as the copy that \"init\" made)"
                     .into()
             }
         };

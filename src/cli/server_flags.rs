@@ -271,9 +271,7 @@ pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
             path.display()
         );
         let directory = path.parent().unwrap_or(Path::new(""));
-        let is_misspelt = file.diagnostics.items.iter().any(|item| item.help.as_deref() == Some("did you mean \"control\"?"));
         settings::decode_control(&file.source, directory, default_settings().control)
-            .filter(|_| !is_misspelt)
     });
     control.ok_or_else(|| unusable_file(path))
 }

@@ -29,8 +29,7 @@ pub struct Arguments {
     /// Show only what needs attention
     #[arg(long)]
     problems: bool,
-    /// Show only the problems and this site, by policy name, or by a host as the policy writes it; JSON
-    /// has all
+    /// Show only the problems and this site, by policy name; JSON has all
     #[arg(long, conflicts_with = "alive")]
     site: Option<String>,
     #[command(flatten)]
@@ -78,8 +77,6 @@ struct StatusText<'a> {
 
 impl StatusText<'_> {
     fn shows(&self, site: &SiteStatus) -> bool {
-        self.site.is_none_or(|wanted| {
-            site.site == wanted || site.hosts.iter().any(|host| host == wanted)
-        })
+        self.site.is_none_or(|wanted| site.site == wanted)
     }
 }

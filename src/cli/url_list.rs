@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// Calls `on_url` with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
 /// list, empty lines and text after `#` are ignored. In CSV and TSV the first column counts. A first
-/// line without a slash and a dot is their header; its first comma, semicolon or tab separates the
-/// columns. Without a header, a comma separates them if the name ends in `.csv`, because a URL may have
+/// line is their header if its first column has neither a slash nor a dot. Its first comma, semicolon or
+/// tab then separates the columns. Without a header, a comma separates them if the name ends in `.csv`, because a URL may have
 /// commas. Fails after the last line if a line is neither a path nor a URL.
 pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
     let written = path.to_string_lossy();
@@ -37,11 +37,14 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
                 .next(),
         };
         let url = url.unwrap_or_default().trim();
+        let (first, rest) = line.split_at(line.find([',', ';', '\t']).unwrap_or(line.len()));
         if url.starts_with('/') || url.contains("://") {
             on_url(url);
-        } else if number == 1 && !line.contains(['/', '.']) {
-            let found = line.chars().find(|sign| [',', ';', '\t'].contains(sign));
-            separator = found.or(separator);
+        } else if number == 1
+            && !first.contains(['/', '.'])
+            && (separator.is_some() || !rest.is_empty())
+        {
+            separator = rest.chars().next().or(separator);
         } else if !url.is_empty() {
             wrong.get_or_insert_with(|| (number, url.to_owned()));
         }

@@ -267,7 +267,7 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
 }
 
 /// How many of the requests against the policy came from a client that had been served robots.txt;
-/// empty if none did.
+/// empty without such requests.
 fn served_sentence(requests: &[&RequestFinding]) -> String {
     let mut kinds = "disallowed";
     let mut against = 0;

@@ -34,8 +34,8 @@ pub fn decode_settings(
 }
 
 /// The control socket that a settings file names, else `default`, whatever the other mistakes of the
-/// file. Commands then still reach the running process. `None` if the file is no YAML map or if
-/// `control` is wrong: the default socket may be that of another crawlgate.
+/// file. Commands then still reach the running process. `None` if the file is no YAML map, or if
+/// `control` is wrong or misspelt: the default socket may be that of another crawlgate.
 pub fn decode_control(
     source: &SourceFile,
     directory: &Path,
@@ -44,9 +44,11 @@ pub fn decode_control(
     let mut control = None;
     crate::yaml::decode_file(source, directory, |_, root| {
         root?.decode_map("", |fields| {
-            control = fields
-                .field("control")
-                .map_or(Some(default), decode_or_off(decode_path));
+            control = match fields.field("control") {
+                Some(written) => decode_or_off(decode_path)(written),
+                None if source.text.lines().any(|line| line.starts_with("cont")) => None,
+                None => Some(default),
+            };
         })
     });
     control

@@ -105,7 +105,7 @@ pub struct StateWriterShared {
     queue: Mutex<WorkQueue>,
     wake: Condvar,
     known: Mutex<CommitStatus>,
-    /// The lock during a hand-over.
+    /// The lock during a hand-over and after it.
     pub retained_lock: Mutex<Option<ProcessLock>>,
     /// The history in memory, if nothing is written to a directory.
     pub memory: Option<Arc<InMemoryHistory>>,

@@ -114,7 +114,7 @@ impl Explanation {
             lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
-            lines.add("host", "and no crawler has requested this host yet");
+            lines.add("host", "no crawler has requested this host yet");
             for host in hosts.iter().take(MAX_HOSTS) {
                 lines.add("requested", format!("{host}: use --host {host}"));
             }

@@ -86,7 +86,7 @@ pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<Site
         if path.is_dir() || written.ends_with(".csv") {
             fail!(
                 Usage,
-                "--sitemap: {written} is no sitemap; give a sitemap, or a list of URLs, one a line"
+                "--sitemap: {written} is a directory or CSV; give a sitemap, or a list of URLs, one a line"
             );
         }
         policies::check_no_link_out(path)?;

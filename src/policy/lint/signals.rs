@@ -175,9 +175,9 @@ fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Dia
             diagnostics,
             demand.span,
             format!(
-                "robots.txt closes the site to {} crawlers for {}, such as {}: crawlgate does not ask these for a licence",
-                closed.count() + 1,
+                "robots.txt closes the site to crawlers for {} ({} in all, such as {}): crawlgate asks none of these for a licence",
                 purpose.name(),
+                closed.count() + 1,
                 first.name
             ),
             "to ask them, remove that Disallow; to block them, leave it",

@@ -1632,7 +1632,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
         answered(3, "/shop/shoes?color=red&size=4", "200", BINGBOT),
         answered(4, "/shop/gone?color=blue&color=red", "404", BINGBOT),
         answered(2, "/old", "404", BINGBOT),
-        answered(5, "/moved/a", "301", BINGBOT),
+        answered(5, "/moved/away/a", "301", BINGBOT),
         answered(1, "/shop/shoes", "503", BINGBOT),
         answered(9, "/visitors/", "404", BROWSER),
         answered(6, "/shop/tool", "404", "curl/8.0"),
@@ -1654,7 +1654,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
     assert_eq!(bing["combinations"][0]["urls"], 1);
     let deeper = case.json(&[&arguments[..], &["--section-depth", "2"]].concat());
     let deeper = &crawler(&deeper, "bingbot")["sections"];
-    assert_eq!(top(deeper), [("/shop/", 8), ("/moved/", 5), ("/", 4)]);
+    assert_eq!(top(deeper), [("/shop/", 8), ("/moved/away/", 5), ("/", 4)]);
     let whole = case.run(&[&arguments[..], &["--section-depth", "0"]].concat());
     assert_eq!(whole.status.code(), Some(2));
     assert_eq!(bing["distinct_paths"], 5);
@@ -1671,7 +1671,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
     assert_eq!(
         top(&bing["paths"])[..3],
         [
-            ("/moved/a", 5),
+            ("/moved/away/a", 5),
             ("/shop/gone?color=blue&color=red", 4),
             ("/shop/shoes", 4)
         ]
@@ -1690,7 +1690,7 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
             6,
             vec![("/shop/gone?color=blue&color=red", 4), ("/old", 2)],
         ),
-        (301, 5, vec![("/moved/a", 5)]),
+        (301, 5, vec![("/moved/away/a", 5)]),
         // Without those of robots.txt.
         (200, 3, vec![("/shop/shoes", 3)]),
         (503, 1, vec![("/shop/shoes", 1)]),

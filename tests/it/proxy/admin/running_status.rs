@@ -543,13 +543,10 @@ fn status_of_one_site_leaves_out_the_others() {
             "hosts: [blog.example]\nrobots: { origin: replace }\n",
         )
         .start();
-    for name in ["shop", "shop.example"] {
-        let shown = gate.command(&["status", "--site", name]);
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-        let is_alone =
-            shown.contains("hosts       shop.example") && !shown.contains("blog.example");
-        assert!(is_alone, "{shown}");
-    }
+    let shown = gate.command(&["status", "--site", "shop"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("hosts       shop.example"), "{shown}");
+    assert!(!shown.contains("blog.example"), "{shown}");
     let unknown = gate.command(&["status", "--site", "shopp"]);
     assert_eq!(unknown.status.code(), Some(2));
     let said = String::from_utf8_lossy(&unknown.stderr);

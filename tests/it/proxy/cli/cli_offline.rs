@@ -970,7 +970,9 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("semicolons", "Seite;Klicks\n/a,b;10\n"),
         ("tabs", "URL\tClicks\n/a,b\t10\n"),
         ("no_header.csv", "/a,10\n/b#x,2\n"),
-        ("one_column", "URL\n/a,b\n"),
+        ("one_column.csv", "URL\n/a\n"),
+        ("positions", "URL,Avg. position\n/a,1.5\n"),
+        ("one_word", "private\n/abc\n"),
         ("mistyped", "shop/a,b\n/c,d\n"),
         ("list.txt", "# one, two\n/a,b\n/c;d=1,2\n"),
     ]);
@@ -1003,6 +1005,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
     assert!(text(&ask("mistyped", &[]).stderr).contains("mistyped:1"));
+    assert!(text(&ask("one_word", &[]).stderr).contains("one_word:1"));
     for (list, expected) in [
         ("table", &["/abc", "https://x.example/private"][..]),
         ("export", &["/a", "/b,c"]),
@@ -1010,7 +1013,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("semicolons", &["/a,b"]),
         ("tabs", &["/a,b"]),
         ("no_header.csv", &["/a", "/b"]),
-        ("one_column", &["/a,b"]),
+        ("one_column.csv", &["/a"]),
+        ("positions", &["/a"]),
         ("list.txt", &["/a,b", "/c;d=1,2"]),
     ] {
         assert_eq!(urls(&ask(list, &[])), expected, "{list}");

@@ -184,6 +184,7 @@ fn broken_settings_file_names_the_socket_all_the_same() {
         ("control: [a, b]\n", 1),
         ("control: control.sock\norigins: [\n", 1),
         ("controll: control.sock\n", 1),
+        ("control_socket: control.sock\n", 1),
         ("stat: state\n", 0),
     ] {
         write_settings(&gate, "unknown.yaml", text);
