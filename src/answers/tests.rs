@@ -9,8 +9,8 @@ use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::record::SiteJudgement;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, CachedVersionsBasis, Decision, DecisionScratch, Identity,
-    PolicyDependencies, ProofKind, RequestFacts, SiteClaim, decide, load_site, load_site_at,
+    Action, CachedVersions, Decision, DecisionScratch, Identity, PolicyDependencies, RequestFacts,
+    SiteClaim, decide, load_site, load_site_at,
 };
 use crate::yaml::SourceFile;
 use bytes::Bytes;
@@ -69,18 +69,8 @@ impl World {
 
     fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {
         let judged = SiteJudgement {
-            decision: decision.clone(),
-            identity: Identity::Unverified,
-            proof: ProofKind::None,
-            signature: None,
-            doubt: None,
-            good_signature: None,
-            cached: 0,
-            basis: CachedVersionsBasis::Unknown,
-            older_until: None,
             may_confirm_by_date: true,
-            withholds_robots_txt: false,
-            snapshot: self.snapshot.clone(),
+            ..SiteJudgement::for_test(decision.clone(), self.snapshot.clone())
         };
         let context = AnswerContext {
             registry: Registry::builtin(),

@@ -245,3 +245,24 @@ impl Judgement {
             && (changed || snapshot.history(host).has_moved_recently(now))
     }
 }
+
+#[cfg(test)]
+impl SiteJudgement {
+    /// A judgement of a client that is not verified, and of which nothing else is known.
+    pub fn for_test(decision: Decision, snapshot: Arc<Snapshot>) -> SiteJudgement {
+        SiteJudgement {
+            decision,
+            identity: Identity::Unverified,
+            proof: ProofKind::None,
+            signature: None,
+            doubt: None,
+            good_signature: None,
+            cached: 0,
+            basis: CachedVersionsBasis::Unknown,
+            older_until: None,
+            may_confirm_by_date: false,
+            withholds_robots_txt: false,
+            snapshot,
+        }
+    }
+}

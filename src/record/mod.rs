@@ -176,9 +176,7 @@ mod tests {
     use crate::heads::HeadFields;
     use crate::policy::{SiteEntry, Snapshot};
     use crate::time::Timestamp;
-    use crate::verdict::{
-        CachedVersions, CachedVersionsBasis, DecisionScratch, ProofKind, decide, load_site,
-    };
+    use crate::verdict::{CachedVersions, DecisionScratch, decide, load_site};
     use crate::yaml::SourceFile;
     use std::time::SystemTime;
 
@@ -208,20 +206,9 @@ mod tests {
                 &CachedVersions::default(),
                 &mut DecisionScratch::default(),
             );
-            record.judgement = Judgement::Judged(SiteJudgement {
-                decision: decision.expect("a site"),
-                identity: Identity::Unverified,
-                proof: ProofKind::None,
-                signature: None,
-                doubt: None,
-                good_signature: None,
-                cached: 0,
-                basis: CachedVersionsBasis::Unknown,
-                older_until: None,
-                may_confirm_by_date: false,
-                withholds_robots_txt: false,
-                snapshot: Arc::new(snapshot),
-            });
+            let decision = decision.expect("a site");
+            let judged = SiteJudgement::for_test(decision, Arc::new(snapshot));
+            record.judgement = Judgement::Judged(judged);
             record
         }
     }

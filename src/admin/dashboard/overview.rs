@@ -238,8 +238,8 @@ impl BlockingSetting {
 }
 
 /// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is
-/// exempt, if sites may want it (search, monitoring, previews, other tasks), or if it passes only because it is not
-/// verified.
+/// exempt, if sites may want it (search, monitoring, previews, other tasks), or if it passes only
+/// because it is not verified.
 fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
     let site = &*entry.site;
     let claim = claim_of_row(row, entry);
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn instructions_can_be_pasted_together() {
-        let wanted = ["googlebot", "uptimerobot", "twitterbot"];
+        let wanted = ["googlebot", "uptimerobot", "twitterbot", "googleother"];
         assert!(instructions(&report(&wanted, "", &[("shop", "")])).is_empty());
         let crawlers = [&["gptbot", "ccbot", "other"][..], &wanted].concat();
         for (policy, expected) in [

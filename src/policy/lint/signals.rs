@@ -158,10 +158,13 @@ fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Dia
             continue;
         };
         let mut closed = registry.crawlers().iter().filter(|crawler| {
-            let token = crawler.tokens.first();
-            let closed = token.and_then(|token| closed_extent_for(site, token, registry));
-            crawler.purpose == *purpose
-                && closed.is_some_and(|(closed, _)| closed.part == DisallowedPart::Whole)
+            let token = crawler
+                .tokens
+                .first()
+                .filter(|_| crawler.purpose == *purpose);
+            token
+                .and_then(|token| closed_extent_for(site, token, registry))
+                .is_some_and(|(closed, _)| closed.part == DisallowedPart::Whole)
         });
         let Some(first) = closed.next() else { continue };
         let stance = site.policy.purposes.get(purpose);

@@ -1816,6 +1816,9 @@ fn urls_of_sitemaps_are_compared_with_requests() {
     assert_eq!(top(&missed["outside"]), outside);
     let csv = case.run(&[&all[..], &["--csv"]].concat()).stdout;
     assert!(String::from_utf8_lossy(&csv).contains(",outside_sitemap,/old,2,"));
+    let table = case.run(&[&arguments[..], &["--sitemap", "urls.csv"]].concat());
+    assert_eq!(table.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&table.stderr).contains("one a line"));
     // An image that a sitemap lists counts.
     assert_eq!(sitemap_numbers(&report, "bingbot"), [2, 3, 2, 0]);
     assert_eq!(crawler(&report, "gptbot")["sitemap"], Value::Null);
@@ -1941,7 +1944,7 @@ fn all_paths_of_a_status_are_counted_exactly() {
     ] {
         assert!(text.contains(shown), "{shown} in {text}");
     }
-    let csv = case.run(&[&arguments[..], &["--csv", "--top", "1000000"]].concat());
+    let csv = case.run(&[&arguments[..], &["--csv"]].concat());
     let csv = String::from_utf8_lossy(&csv.stdout);
     assert_eq!(csv.matches(",status_path,").count(), 20_000);
 }

@@ -410,6 +410,8 @@ fn policies_claiming_few_requests_are_one_logged_problem() {
         found["traffic"]["unclaimed_hosts"][0][0],
         "www.shop.example"
     );
+    let shown = text(&gate);
+    assert!(shown.contains("hosts without a policy, in the"), "{shown}");
     gate.log.wait_for("problem=\"unclaimed_hosts\"");
     flood(&gate, 12, "www.shop.example", "/", "");
     gate.write_policy(

@@ -1,18 +1,14 @@
 //! The real nginx with the files of `deploy/nginx`.
 
 use super::{POLICY, deciding};
-use crate::proxy::support::program::{Program, deployed, nginx};
+use crate::proxy::support::program::{Prepared, Program, deployed, nginx};
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup};
 use std::net::SocketAddr;
 
 /// nginx in front of an origin, beside a decision service.
 pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
     Program::start(|prepared| {
-        prepared.write("crawlgate-http.conf", deployed_http(service));
-        prepared.write(
-            "crawlgate-server.conf",
-            deployed("nginx/crawlgate-server.conf", &[]),
-        );
+        write_deployed(prepared, service);
         let site = [
             ("listen 80", format!("listen {}", prepared.address)),
             ("shop.example", HOST.to_owned()),
@@ -26,11 +22,17 @@ pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
     })
 }
 
-fn deployed_http(service: SocketAddr) -> String {
-    deployed(
-        "nginx/crawlgate-http.conf",
-        &[("127.0.0.1:9180", service.to_string())],
-    )
+/// Writes the two files of `deploy/nginx` that ask a decision service.
+fn write_deployed(prepared: &Prepared, service: SocketAddr) {
+    let http = [("127.0.0.1:9180", service.to_string())];
+    prepared.write(
+        "crawlgate-http.conf",
+        deployed("nginx/crawlgate-http.conf", &http),
+    );
+    prepared.write(
+        "crawlgate-server.conf",
+        deployed("nginx/crawlgate-server.conf", &[]),
+    );
 }
 
 /// nginx beside a decision service with this policy.
@@ -156,11 +158,7 @@ fn hanging_crawlgate_delays_a_page_once() {
     let hanging = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let service = hanging.local_addr().expect("an address");
     let proxy = Program::start(|prepared| {
-        prepared.write("crawlgate-http.conf", deployed_http(service));
-        prepared.write(
-            "crawlgate-server.conf",
-            deployed("nginx/crawlgate-server.conf", &[]),
-        );
+        write_deployed(prepared, service);
         prepared.write("site/index.html", "a page");
         let address = prepared.address;
         let root = prepared.path("site");
@@ -186,11 +184,7 @@ fn hanging_crawlgate_delays_a_page_once() {
 fn page_with_a_password_is_not_opened_by_crawlgate() {
     let gate = deciding();
     let proxy = Program::start(|prepared| {
-        prepared.write("crawlgate-http.conf", deployed_http(gate.address));
-        prepared.write(
-            "crawlgate-server.conf",
-            deployed("nginx/crawlgate-server.conf", &[]),
-        );
+        write_deployed(prepared, gate.address);
         prepared.write("site/index.html", "a page");
         prepared.write("site/office/index.html", "a page");
         prepared.write("passwords", "user:{PLAIN}password\n");
@@ -252,11 +246,7 @@ fn tags_go_by_the_type_that_the_origin_says() {
 fn request_that_nginx_redirects_inside_is_asked_about_once() {
     let gate = deciding();
     let proxy = Program::start(|prepared| {
-        prepared.write("crawlgate-http.conf", deployed_http(gate.address));
-        prepared.write(
-            "crawlgate-server.conf",
-            deployed("nginx/crawlgate-server.conf", &[]),
-        );
+        write_deployed(prepared, gate.address);
         prepared.write("site/drafts/index.html", "a page");
         prepared.write("site/404.html", "no page");
         let address = prepared.address;
