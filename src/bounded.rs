@@ -28,7 +28,7 @@ pub trait Expires {
 pub type PrehashedKeys = BuildHasherDefault<PrehashedHasher>;
 
 /// Uses a `u64` key as its own hash.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PrehashedHasher(u64);
 
 impl Hasher for PrehashedHasher {
@@ -52,7 +52,6 @@ type Shard<V> = HashMap<u64, V, PrehashedKeys>;
 
 /// A table with at most `MAX_ENTRIES` entries. Keys with the same hash share an entry; where that
 /// matters, compare the key in the entry.
-#[derive(Debug)]
 pub struct BoundedTable<V> {
     /// Its key is random: no client can foresee which keys share a hash.
     hasher: RandomState,

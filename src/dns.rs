@@ -27,7 +27,6 @@ const NO_TTL: Duration = Duration::ZERO;
 const LOCAL_TTL: Duration = Duration::from_secs(30);
 
 /// The answer to a look-up.
-#[derive(Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
     /// These records, with their time to live.
     Records(Vec<T>, Duration),

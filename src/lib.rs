@@ -127,7 +127,6 @@ mod finding;
 pub mod indexing;
 #[cfg(feature = "gate")]
 mod local_pool;
-#[cfg(feature = "gate")]
 mod numbers;
 pub mod robots;
 #[cfg(feature = "gate")]

@@ -71,6 +71,17 @@ pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String
         .join(separator)
 }
 
+/// Joins the first `max` parts by commas, and adds how many more there are.
+pub fn join_first(parts: impl IntoIterator<Item: ToString>, max: usize) -> String {
+    let mut parts = parts.into_iter();
+    let mut named = join(parts.by_ref().take(max), ", ");
+    let more = parts.count();
+    if more > 0 {
+        named.push_str(&format!(", and {more} more"));
+    }
+    named
+}
+
 /// Who reads the lines of a [`SanitizingWriter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStyle {

@@ -9,7 +9,6 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Counts of the most frequent keys.
-#[derive(Debug)]
 pub struct TopKSketch {
     /// The most keys.
     capacity: usize,
@@ -54,7 +53,7 @@ impl KeyUsage {
 }
 
 /// A key with its count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct CountedKey {
     /// The key.
     pub key: Box<[u8]>,

@@ -250,8 +250,8 @@ impl OrderAttempt {
         } = &*self.shared;
         let kinds: &[ChallengeKind] = match (settings.challenge, reachable.has_clear_text) {
             (ChallengeChoice::Any, true) => &[Http, TlsAlpn],
-            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[TlsAlpn],
             (ChallengeChoice::Http, _) => &[Http],
+            _ => &[TlsAlpn],
         };
         usable_challenges(&self.host, kinds, &settings.resolvers, *reachable, issued).await
     }
@@ -347,11 +347,12 @@ async fn finish_order(
     host: &str,
     issued: &Arc<IssuedCertificates>,
 ) -> Result<String, OrderError> {
-    if order.state().status == OrderStatus::Pending {
+    use OrderStatus::*;
+    if order.state().status == Pending {
         let answering = answer_challenges(order, running.challenge, host, issued).await?;
         let ready = order.poll_ready(&POLL_POLICY).await;
         drop(answering);
-        if !matches!(ready, Ok(OrderStatus::Ready)) {
+        if !matches!(ready, Ok(Ready)) {
             let refused = challenge_failure(order).await;
             return Err(refused.unwrap_or_else(|| match ready {
                 Err(error) => error.into(),
@@ -359,7 +360,7 @@ async fn finish_order(
             }));
         }
     }
-    if order.state().status == OrderStatus::Ready {
+    if order.state().status == Ready {
         let key = KeyPair::from_pem(&running.key)?;
         let mut params = CertificateParams::new(vec![host.to_owned()])?;
         params.distinguished_name = DistinguishedName::new();
@@ -367,7 +368,7 @@ async fn finish_order(
             .finalize_csr(params.serialize_request(&key)?.der())
             .await?;
     }
-    if order.state().status == OrderStatus::Invalid {
+    if order.state().status == Invalid {
         return Err(challenge_failure(order)
             .await
             .unwrap_or_else(|| Refused("the order is invalid".into())));

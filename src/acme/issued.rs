@@ -87,10 +87,11 @@ impl IssuedCertificates {
     pub fn set_expected_hosts(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host| hosts.contains(host));
-        let new = hosts
+        hosts
             .iter()
-            .filter(|host| !self.has_certificate(host) && missing.insert(host.to_string()));
-        new.cloned().collect()
+            .filter(|host| !self.has_certificate(host) && missing.insert(host.to_string()))
+            .cloned()
+            .collect()
     }
 
     /// Answers a challenge until the returned guard is dropped. `name` is the token of a file, or the

@@ -40,7 +40,7 @@ const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 const MAX_FIELDS: usize = 100;
 
 /// How an authority can reach this crawlgate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct ChallengeEndpoints {
     /// The port to which it connects in clear text.
     pub http: u16,
@@ -51,7 +51,7 @@ pub struct ChallengeEndpoints {
 }
 
 /// Who answered at an address.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum ReachResult {
     /// This crawlgate.
     Reached,

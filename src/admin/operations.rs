@@ -132,12 +132,12 @@ impl Operations {
 
     /// Loads the policies that changed.
     pub fn reload(&self) -> ReloadReport {
-        let report = self.upkeep.reload();
-        self.update_metrics();
-        self.with_predecessor_finding(report)
+        self.finish_reload(self.upkeep.reload())
     }
 
-    fn with_predecessor_finding(&self, report: ReloadReport) -> ReloadReport {
+    /// Updates the metrics, and adds that the process of the last upgrade still answers requests.
+    fn finish_reload(&self, report: ReloadReport) -> ReloadReport {
+        self.update_metrics();
         ReloadReport {
             predecessor: self.predecessor_finding(),
             ..report
@@ -149,9 +149,7 @@ impl Operations {
     /// # Errors
     /// See [`crate::sites::SiteManager::remove`].
     pub fn remove_sites(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
-        let report = self.upkeep.remove(sites)?;
-        self.update_metrics();
-        Ok(self.with_predecessor_finding(report))
+        Ok(self.finish_reload(self.upkeep.remove(sites)?))
     }
 
     /// Pauses one site or all sites. Returns when the pause ends.
@@ -181,7 +179,17 @@ impl Operations {
     /// The state of the running crawlgate, with the problems that need attention.
     pub fn status(&self) -> InstanceStatus {
         let Moment { now, monotonic } = self.moment();
-        let policies = self.upkeep.status();
+        let mut policies = self.upkeep.status();
+        let first_day = self.sources.first_day.clone();
+        let first_day = first_day.filter(|(until, _)| now <= *until);
+        // A site's older versions matter only once the first day has ended.
+        if let Some((no_violation_until, _)) = first_day {
+            for site in &mut policies.sites {
+                site.cached_until = site
+                    .cached_until
+                    .filter(|until| !site.cached_by_few && *until > no_violation_until);
+            }
+        }
         let upstreams = self.upstreams.status(monotonic);
         let certificates = self.sources.certificates.as_ref();
         let (certificates, orders) = certificates.map(|of| of(now)).unwrap_or_default();
@@ -191,11 +199,7 @@ impl Operations {
             ready: self.is_ready(),
             policies,
             predecessor: self.predecessor_finding(),
-            first_day: self
-                .sources
-                .first_day
-                .clone()
-                .and_then(|(until, finding)| (now <= until).then_some(finding)),
+            first_day: first_day.map(|(_, finding)| finding),
             problems: Vec::new(),
             origins: upstreams.servers,
             queues: upstreams.queues,
@@ -344,7 +348,7 @@ impl Operations {
 }
 
 /// The request of `crawlgate upgrade`.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct UpgradeRequest {
     /// Whether to end a process that still answers its last requests.
     #[serde(default)]
@@ -366,7 +370,7 @@ pub struct UpgradeReport {
 }
 
 /// The request of `crawlgate explain --live`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ExplainRequest {
     pub host: String,

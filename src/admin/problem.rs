@@ -53,7 +53,7 @@ pub enum ProblemKind {
     FileLimit,
     /// Requests are for hosts without an origin.
     NoOrigin,
-    /// Most requests are for hosts that no policy names.
+    /// Most requests, or many for one name, are for hosts that no policy names.
     UnclaimedHosts,
     /// Most requests come through a proxy that `trusted_proxies` does not name.
     UndeclaredProxy,

@@ -11,7 +11,7 @@ use crate::numbers::{plural, plural_thousands, thousands};
 use crate::policy::origin::OriginCopyState;
 use crate::printable::{clip, join};
 use crate::settings::{Settings, decode_settings};
-use crate::sites::policy_directory::{check_command, read_policy};
+use crate::sites::policy_directory::{check_command, read_text_file};
 use crate::sites::{SiteStatus, SitesStatus};
 use crate::telemetry::{AcmeHostStatus, CertificateStatus, TrafficDiagnostics};
 use crate::time::Timestamp;
@@ -113,9 +113,12 @@ impl InstanceStatus {
             }));
         }
         let sites = &self.policies.sites;
-        let mut unrouted = self.without_origin.hosts.iter();
         if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests
-            || unrouted.any(|(host, _)| sites.iter().any(|site| site.hosts.contains(host)))
+            || self
+                .without_origin
+                .hosts
+                .iter()
+                .any(|(host, _)| sites.iter().any(|site| site.hosts.contains(host)))
         {
             problems.push(Problem::new(
                 ProblemKind::NoOrigin,
@@ -140,10 +143,12 @@ impl InstanceStatus {
     fn certificate_problems(&self, refused_files: &[(String, String)]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for certificate in &self.certificates {
-            let file = &certificate.file;
             for problem in &certificate.problems {
-                let message = problem.message.clone();
-                problems.push(Problem::about(ProblemKind::Certificate, file, message));
+                problems.push(Problem::about(
+                    ProblemKind::Certificate,
+                    &certificate.file,
+                    problem.message.clone(),
+                ));
             }
         }
         for (origin, reason) in refused_files {
@@ -199,7 +204,7 @@ pub fn settings_problem(settings: &Settings) -> Option<Problem> {
     let file = settings.file.as_ref()?;
     let path = Path::new(&*file.name);
     let name = absolute_path(path).display().to_string();
-    let message = match read_policy(path) {
+    let message = match read_text_file(path) {
         Err(unreadable) => format!(
             "{unreadable}. crawlgate runs with the former settings, and would not start again. Restore the file"
         ),
@@ -239,13 +244,13 @@ fn no_origin_message(without_origin: &UnroutedRequestsStatus) -> String {
 /// and an unread field with the addresses of clients.
 pub fn setup_problems(traffic: &TrafficDiagnostics) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if traffic.is_mostly_unclaimed() {
+    if traffic.has_unclaimed_site() {
         problems.push(Problem::new(
             ProblemKind::UnclaimedHosts,
             unclaimed_hosts_message(traffic),
         ));
     }
-    if traffic.is_mostly_from_undeclared_proxies() {
+    if traffic.is_majority(traffic.from_undeclared_proxies) {
         problems.push(Problem::new(
             ProblemKind::UndeclaredProxy,
             undeclared_proxy_message(traffic),
@@ -271,7 +276,8 @@ fn bypassed_file_message(site: &str) -> String {
 fn unclaimed_hosts_message(traffic: &TrafficDiagnostics) -> String {
     format!(
         "{} of {} requests in the last five minutes were for hosts without a policy ({}). They pass \
-         unchanged, and crawlgate watches no crawler there. Add these hosts to \"hosts\" of a policy",
+         unchanged, and crawlgate watches no crawler there. Add these hosts to \"hosts\" of a policy. To leave a host alone, \
+         write \"enforcement: {{ mode: off }}\" in its policy",
         thousands(traffic.unclaimed),
         thousands(traffic.requests),
         join_counts(&traffic.unclaimed_hosts)
@@ -279,22 +285,15 @@ fn unclaimed_hosts_message(traffic: &TrafficDiagnostics) -> String {
 }
 
 fn undeclared_proxy_message(traffic: &TrafficDiagnostics) -> String {
-    let peers = traffic
-        .undeclared_proxies
-        .iter()
-        // IPv6 needs quotes in a YAML list.
-        .map(|(peer, _)| {
-            if peer.is_ipv6() {
-                format!("\"{peer}\"")
-            } else {
-                peer.to_string()
-            }
-        });
+    // IPv6 needs quotes in a YAML list.
+    let peers = traffic.undeclared_proxies.iter();
+    let peers = peers.map(|(peer, _)| format!("\"{peer}\""));
     format!(
         "{} of {} requests in the last five minutes came through a proxy that crawlgate does not trust. crawlgate \
          drops the proxy's forwarding fields. So every client seems to have the address of the proxy, and the origin takes \
-         every request for plain HTTP and may redirect forever. If the proxies are yours, write \"trusted_proxies: \
-         [{}]\" in crawlgate.yaml and run \"crawlgate upgrade\", or restart crawlgate",
+         every request for plain HTTP and may redirect forever. If the proxies are yours or your customers', write \
+         \"trusted_proxies: [{}]\" in crawlgate.yaml and run \"crawlgate upgrade\", or restart crawlgate. Otherwise a client \
+         sends such fields itself: do not trust it",
         thousands(traffic.from_undeclared_proxies),
         thousands(traffic.requests),
         join(peers, ", ")

@@ -8,7 +8,6 @@ use crate::time::Timestamp;
 use http::{HeaderMap, Method, header};
 
 /// A decision about a request to a site, with everything that the answer needs.
-#[derive(Clone, Copy)]
 pub struct AnswerContext<'a> {
     /// Known crawlers.
     pub registry: &'a Registry,
@@ -19,7 +18,6 @@ pub struct AnswerContext<'a> {
 }
 
 /// The parts of a request that an answer to it depends on.
-#[derive(Clone, Copy)]
 pub struct RequestToAnswer<'a> {
     /// The method.
     pub method: &'a Method,

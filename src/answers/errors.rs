@@ -16,7 +16,7 @@ use crate::verdict::Decision;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 /// Why a request is rejected, whatever the policies say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum Rejection {
     /// HTTP/1.1 without Host: a server must answer 400 (RFC 9112 section 3.2).
     NoHost,

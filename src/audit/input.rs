@@ -18,7 +18,7 @@ const MAX_CHUNKS_PER_LINE: usize = 16;
 const MAGIC_BYTES: usize = 6;
 
 /// An access log that can be opened.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogInput {
     /// Standard input.
     Stdin,
@@ -113,7 +113,7 @@ pub fn logs_at(path: &Path) -> io::Result<Vec<LogInput>> {
     if path.as_os_str() == "-" {
         return Ok(vec![LogInput::Stdin]);
     }
-    if !path.is_dir() {
+    if !fs::metadata(path)?.is_dir() {
         return Ok(vec![LogInput::File(path.to_owned())]);
     }
     let mut logs = Vec::new();
@@ -137,18 +137,14 @@ pub fn logs_at(path: &Path) -> io::Result<Vec<LogInput>> {
 /// # Errors
 /// The log cannot be opened or read to its end. The lines before the error are passed all the same.
 pub fn for_each_line(input: &LogInput, mut on_line: impl FnMut(&[u8])) -> io::Result<()> {
-    let opened = input.open();
-    let mut reader = opened.map_err(|error| input.error(error))?;
+    let mut reader = input.open()?;
     while let Some(chunk) = reader.next_chunk() {
         let lines = chunk.bytes.strip_suffix(b"\n").unwrap_or(&chunk.bytes);
         lines
             .split(|byte| *byte == b'\n')
             .for_each(|line| on_line(line.strip_suffix(b"\r").unwrap_or(line)));
     }
-    match reader.read_error {
-        Some(error) => Err(input.error(error)),
-        None => Ok(()),
-    }
+    reader.read_error.map_or(Ok(()), Err)
 }
 
 /// Decompresses gzip or zstd, recognised by the first bytes. bzip2 and xz are an error. Everything

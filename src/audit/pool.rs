@@ -81,10 +81,7 @@ pub fn audit_logs(
     });
     let damaged = read?;
     let mut report = build_report(tally, rules, options, inputs, damaged);
-    if let Some(site) = &options.site {
-        site.clone_into(&mut report.site);
-    }
-    if options.crawler.is_some() {
+    if !options.crawlers.is_empty() {
         // Without the others there are no shares.
         report.traffic = None;
     }

@@ -12,13 +12,13 @@ use super::tally::{
 };
 use super::worker::{AuditOptions, PublishedNetworks};
 use crate::policy::Site;
-use crate::printable::printable;
+use crate::printable::{join_first, printable};
 use crate::record::printable_path;
 use crate::report::charts::PeriodBar;
 use crate::report::{
     ClientIdentity, CrawlerRow, DamagedLog, LogSummary, Report, ReportPeriod, ReportSource,
     ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry, TrafficReport, UnreadableLine,
-    ViolationExample, join_first,
+    ViolationExample,
 };
 use crate::sketch::TopKSketch;
 use crate::state::history::{DAY, PeriodLength, ServiceVisits};
@@ -72,7 +72,7 @@ pub fn build_report(
         } else {
             ReportSource::Logs
         },
-        site: rules.host_names(),
+        site: options.site.clone().unwrap_or_else(|| rules.host_names()),
         crawlers,
         top: options.top,
         unknown_bots: top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES),
@@ -134,6 +134,7 @@ fn log_summary_of_tally(tally: &AuditTally, inputs: &[LogInput]) -> LogSummary {
         names: (0..inputs.len()).map(name).collect(),
         counts: tally.lines,
         hosts: tally.hosts.iter().cloned().collect(),
+        unjudged_hosts: tally.unjudged_hosts.iter().cloned().collect(),
         outside_span: [tally.outside_span.first, tally.outside_span.last],
         has_referrers: tally.has_referers,
         unreadable: tally.unreadable.values().sum(),
@@ -179,9 +180,9 @@ fn crawler_row(
     }
 }
 
-/// Adds what a crawler requested most to its row: at least as many entries of each list as `top`.
+/// Adds what a crawler requested most to its row.
 fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> CrawlerRow {
-    let limit = options.top.unwrap_or_default().max(MAX_TOP_ENTRIES);
+    let limit = options.list_length.max(MAX_TOP_ENTRIES);
     let sitemap = options.sitemap.as_ref();
     let mut all_days = TopKSketch::default();
     let mut sections = TopKSketch::default();

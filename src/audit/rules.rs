@@ -5,7 +5,7 @@
 use crate::crawlers::Registry;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion};
-use crate::report::join_first;
+use crate::printable::join_first;
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, CachedVersionsBasis, PolicyDependencies, load_site_at};
@@ -153,10 +153,7 @@ impl AuditRules {
         let hosts = self
             .site_entries()
             .flat_map(|entry| &entry.site.policy.hosts);
-        join_first(
-            hosts.map(|host| host.value.to_string()).collect(),
-            MAX_HOSTS,
-        )
+        join_first(hosts.map(|host| &host.value), MAX_HOSTS)
     }
 
     /// The index of the policy with this name. `None` with files, whose rules are for every host.

@@ -222,7 +222,7 @@ impl ProvisionalCounts {
 }
 
 /// Requests that a rule disallowed.
-#[derive(AddAssign, Clone, Copy, Default)]
+#[derive(AddAssign, Default)]
 pub struct RuleHits {
     /// All of them.
     pub disallowed: u64,
@@ -316,14 +316,15 @@ pub struct AuditTally {
     pub lines: LineCounts,
     pub unreadable: BTreeMap<UnreadableReason, u64>,
     pub examples: Vec<UnreadableExample>,
-    /// Whether any request has a user agent, by the index of the input. Without an entry, the
-    /// format has no user agents.
+    /// Whether any request has a user agent, by the index of the input.
     pub has_user_agents: BTreeMap<usize, bool>,
     pub visitors: u64,
     /// Visits by the id of the service that sent them.
     pub visits: BTreeMap<&'static str, u64>,
     /// The judged hosts, as many as are noted.
     pub hosts: BTreeSet<String>,
+    /// The hosts that are not judged, as many as are noted.
+    pub unjudged_hosts: BTreeSet<String>,
     /// Whether any request has a referrer: a log without them has no visits.
     pub has_referers: bool,
     /// The times of all requests for a judged host.
@@ -489,10 +490,15 @@ impl AuditTally {
     }
 
     /// Notes a host.
-    pub fn add_host(&mut self, host: String) {
-        self.hosts.insert(host);
-        if self.hosts.len() > MAX_HOSTS {
-            self.hosts.pop_last();
+    pub fn add_host(&mut self, host: String, is_judged: bool) {
+        let hosts = if is_judged {
+            &mut self.hosts
+        } else {
+            &mut self.unjudged_hosts
+        };
+        hosts.insert(host);
+        if hosts.len() > MAX_HOSTS {
+            hosts.pop_last();
         }
     }
 
@@ -537,7 +543,12 @@ impl AuditTally {
         for (service, visits) in other.visits {
             *self.visits.entry(service).or_default() += visits;
         }
-        other.hosts.into_iter().for_each(|host| self.add_host(host));
+        for host in other.hosts {
+            self.add_host(host, true);
+        }
+        for host in other.unjudged_hosts {
+            self.add_host(host, false);
+        }
         self.has_referers |= other.has_referers;
         self.span.add(other.span);
         self.outside_span.add(other.outside_span);

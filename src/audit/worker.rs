@@ -9,7 +9,7 @@ use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
 use super::sitemap_urls::{SitemapUrls, host_name};
 use super::tally::{AuditTally, JudgedRequest, KeyBudget, TimeRange};
-use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, self_given_name};
+use crate::crawlers::{Claim, Crawler, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{
     ListMembership, ParsedList, PublishedLists, RegistryProofMeans, is_directory,
 };
@@ -41,8 +41,8 @@ pub struct AuditOptions {
     pub site: Option<String>,
     /// Count only requests in this period; `None` counts all.
     pub period: Option<Range<Timestamp>>,
-    /// Count only requests under this label.
-    pub crawler: Option<String>,
+    /// Count only requests under these labels; empty for all.
+    pub crawlers: Vec<String>,
     /// Proxies whose addresses in a list are not the client's.
     pub trusted_proxies: Vec<IpNet>,
     /// The published networks, where they are known.
@@ -51,6 +51,8 @@ pub struct AuditOptions {
     pub sitemap: Option<SitemapUrls>,
     /// How many crawlers, and URLs of each, the report lists, if not as many as by default.
     pub top: Option<usize>,
+    /// How many entries each list has at least, if there are so many.
+    pub list_length: usize,
     /// How many directories of a path are its section.
     pub section_depth: usize,
 }
@@ -60,6 +62,9 @@ const MAX_CACHED_CLAIMS: usize = 20_000;
 
 /// Longer user agents are not cached.
 const MAX_CACHED_USER_AGENT: usize = 1_024;
+
+/// Parts of the ids of search crawlers that request no pages.
+const NO_PAGES: [&str; 4] = ["image", "video", "favicon", "media"];
 
 /// Longer URLs are cut.
 const MAX_URL_BYTES: usize = 200;
@@ -122,7 +127,6 @@ impl<'a> AuditWorker<'a> {
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let mut reader = LineReader::new(&self.options.format, chunk.lines.header.clone());
         let mut start = 0;
-        let mut has_user_agent: Option<bool> = None;
         let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
         for (line, end) in (chunk.first_line..).zip(ends) {
             let text = &bytes[start..end];
@@ -134,18 +138,15 @@ impl<'a> AuditWorker<'a> {
             self.tally.lines.lines += 1;
             match reader.parse(text) {
                 Ok(LogLine::Request(ref record)) => {
-                    let user_agent = record.user_agent.as_deref();
-                    has_user_agent =
-                        has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
+                    let user_agent = record.user_agent.as_deref().unwrap_or_default();
+                    *self.tally.has_user_agents.entry(chunk.input).or_default() |=
+                        !user_agent.is_empty();
                     self.count_request(record);
                 }
                 Ok(LogLine::NoRequest) => self.tally.lines.no_request += 1,
                 Ok(LogLine::ServerMessage) => self.tally.lines.server_messages += 1,
                 Err(reason) => self.tally.add_unreadable(chunk.input, line, reason, text),
             }
-        }
-        if let Some(has_one) = has_user_agent {
-            *self.tally.has_user_agents.entry(chunk.input).or_default() |= has_one;
         }
     }
 
@@ -185,6 +186,9 @@ impl<'a> AuditWorker<'a> {
             }
             return;
         }
+        if let Some(host) = record.host.as_deref() {
+            self.add_host(host, found.is_some());
+        }
         let Some(found) = found else {
             let count = if host.is_some() {
                 &mut self.tally.lines.other_hosts
@@ -194,9 +198,6 @@ impl<'a> AuditWorker<'a> {
             *count += 1;
             return;
         };
-        if let Some(host) = record.host.as_deref() {
-            self.add_host(host);
-        }
         self.tally.span.add(TimeRange::from_instant(record.time));
         self.tally.has_referers |= record.referer.is_some();
         let Some(user_agent) = record.user_agent.as_deref() else {
@@ -207,9 +208,11 @@ impl<'a> AuditWorker<'a> {
         let is_challenge =
             record.target.starts_with(b"/.") && is_challenge(&record.method, &record.target);
         let claim = claim_with_method(self.identify_claim(&found, user_agent), &record.method);
-        if let Some(wanted) = &self.options.crawler {
+        let wanted = &self.options.crawlers;
+        if !wanted.is_empty() {
             let label = claim_label(claim, self.registry, Some(&found.entry.site));
-            if is_challenge || !label.is_some_and(|label| label.eq_ignore_ascii_case(wanted)) {
+            let label = label.unwrap_or_default();
+            if is_challenge || !wanted.iter().any(|one| one.eq_ignore_ascii_case(label)) {
                 return;
             }
         }
@@ -229,12 +232,14 @@ impl<'a> AuditWorker<'a> {
         self.count_crawler_request(record, &found, user_agent, claim);
     }
 
-    /// Notes a host of the log. Most lines have the host of the line before.
-    fn add_host(&mut self, host: &[u8]) {
+    /// Notes a host of the log, of a name at most the 255 bytes that DNS allows. Most lines have the
+    /// host of the line before.
+    fn add_host(&mut self, host: &[u8], is_judged: bool) {
         if *self.last_host != *host {
             self.last_host.clear();
             self.last_host.extend_from_slice(host);
-            self.tally.add_host(host_name(host));
+            self.tally
+                .add_host(host_name(host.get(..255).unwrap_or(host)), is_judged);
         }
     }
 
@@ -360,11 +365,11 @@ impl<'a> AuditWorker<'a> {
         }
     }
 
-    /// The URLs of sitemaps with which the requests of a client are compared: of a search crawler, or
-    /// of the crawler that the options name.
+    /// The URLs of sitemaps with which the requests of a client are compared: of a search crawler for
+    /// pages, or of the crawler that the options name.
     fn urls_to_compare(&self, claim: Claim, identity: ClientIdentity) -> Option<&'a SitemapUrls> {
-        let is_search = matches!(claim, Claim::Known(crawler) if self.registry.get(crawler).purpose == Purpose::Search);
-        let is_wanted = is_search || self.options.crawler.is_some();
+        let is_wanted = !self.options.crawlers.is_empty()
+            || matches!(claim, Claim::Known(crawler) if searches_pages(self.registry.get(crawler)));
         let urls = self.options.sitemap.as_ref();
         urls.filter(|_| is_wanted && identity != ClientIdentity::SuspectedImpostor)
     }
@@ -380,6 +385,10 @@ impl<'a> AuditWorker<'a> {
         let url = [host, &path[..path.len().min(MAX_URL_BYTES)], query].concat();
         self.budget.add(&mut self.tally.urls, &url);
     }
+}
+
+fn searches_pages(crawler: &Crawler) -> bool {
+    crawler.purpose == Purpose::Search && !NO_PAGES.iter().any(|word| crawler.id.contains(word))
 }
 
 /// How long the operator of a crawler documents that it uses a copy of robots.txt; zero if nothing is

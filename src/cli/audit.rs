@@ -13,12 +13,13 @@ use crate::audit::{
 };
 use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
+use crate::files::read_argument;
 use crate::identity::refresh::{ListUpdateReport, update_lists};
 use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
 use crate::policy::SiteEntry;
-use crate::report::{LogSummary, Report};
+use crate::report::{EarlierReport, LogSummary, Report};
 use crate::settings::ListSource;
 use crate::sitemap::SitemapLocation;
 use crate::state::{StateError, StateStore};
@@ -28,7 +29,7 @@ use ipnet::IpNet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find in access logs which crawlers fetched what robots.txt disallows
+/// Find in access logs which crawlers broke the rules of robots.txt
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +39,7 @@ Examples:
   crawlgate audit --robots robots.txt --since 7d --crawler googlebot /var/log/nginx
   crawlgate audit --robots robots.txt --since 2026-11-01 --until 2026-12-01 /var/log/nginx
   crawlgate audit --robots robots.txt --sitemap https://shop.example/sitemap.xml access.log
+  crawlgate audit --robots robots.txt --compare october.json --html november.html november.log
   crawlgate audit --robots robots.txt --map user_agent=ua,path=http.url app.jsonl
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
 
@@ -60,11 +62,11 @@ pub struct Arguments {
     /// Only this site, by host or policy name; lines without a host count as this site's
     #[arg(long, alias = "host")]
     site: Option<String>,
-    /// Only this crawler, by id or token; "other" means all unknown bots
+    /// Only this crawler, by id or token; "other" means all unknown bots; may be repeated
     #[arg(long)]
-    crawler: Option<String>,
+    crawler: Vec<String>,
     /// How many crawlers to list under traffic and URLs, and how many URLs of each; at most 500 in
-    /// text and pages [default: 5, or 20 with --crawler, or all with --csv]
+    /// text and pages [default: 5, or 20 with --crawler; all in a CSV]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     top: Option<u32>,
     /// How many directories of a path are its section: 2 for /de/shop/
@@ -74,6 +76,9 @@ pub struct Arguments {
     /// repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
     sitemaps: Vec<String>,
+    /// Compare each crawler with an earlier audit, from a file with the output of its --json
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
     #[command(flatten)]
     reading: LogFlags,
     /// Exit with 3 if more than this share of the lines cannot be read [default: 10%, or 0% with --fail-on]
@@ -134,10 +139,6 @@ enum FailOn {
 /// How many URLs of one crawler are listed.
 const TOP_OF_ONE: u32 = 20;
 
-const NO_RULES_HELP: &str = "the rules are missing: give the site's robots.txt with --robots FILE (or its URL), or policies with \
-                        --policies DIR. If robots.txt changed meanwhile, give each version with its first day: --robots \
-                        FILE@2026-11-01";
-
 /// Audits the logs and prints the report. Fails if too many lines are unreadable, or if `--fail-on`
 /// finds something.
 pub fn run(arguments: &Arguments) -> Result {
@@ -151,17 +152,21 @@ pub fn run(arguments: &Arguments) -> Result {
     if let Some(site) = &arguments.site {
         check_site(site, &rules)?;
     }
-    let crawler = arguments.crawler.as_deref();
-    let crawler = crawler_label(crawler, rules.site_entries(), registry)?;
+    let sites = Vec::from_iter(rules.site_entries());
+    let crawlers = crawler_labels(&arguments.crawler, &sites, registry)?;
     let inputs = find_logs(&arguments.log)?;
     let all = arguments.output.csv.then_some(1_000_000);
-    let top = arguments
-        .top
-        .or(all)
-        .or(crawler.is_some().then_some(TOP_OF_ONE));
+    let list_length = arguments.top.or(all).unwrap_or_default();
+    let of_one = (!crawlers.is_empty()).then_some(TOP_OF_ONE);
+    let top = arguments.top.or(of_one);
+    let earlier = arguments
+        .compare
+        .as_deref()
+        .map(|path| read_earlier_report(path, &crawlers))
+        .transpose()?;
     let options = AuditOptions {
         site: arguments.site.clone(),
-        crawler,
+        crawlers,
         networks: load_networks(
             arguments.reading.lists.as_ref(),
             arguments.origin.state.as_deref(),
@@ -169,6 +174,7 @@ pub fn run(arguments: &Arguments) -> Result {
         )?,
         sitemap: load_sitemaps(&arguments.sitemaps, arguments.site.as_deref())?,
         top: top.map(|top| top as usize),
+        list_length: list_length as usize,
         section_depth: arguments.section_depth.into(),
         ..options
     };
@@ -178,6 +184,7 @@ pub fn run(arguments: &Arguments) -> Result {
     });
     progress.write(|_| String::new());
     let mut report = report?;
+    report.earlier = earlier;
     if let Some(log) = &mut report.log {
         log.has_no_rules = has_no_rules;
     }
@@ -205,6 +212,24 @@ fn check_site(site: &str, rules: &AuditRules) -> Result {
         "--site {site}: no policy has this name or host{}",
         near.unwrap_or_default()
     )
+}
+
+/// Reads a report of at most 64 MiB that `--json` printed, with the rows of these crawlers, or all.
+fn read_earlier_report(path: &Path, crawlers: &[String]) -> Result<EarlierReport> {
+    let read = read_argument(path, 64 << 20).and_then(|json| {
+        // Rows that are only counted take no memory.
+        let counted: EarlierReport<serde::de::IgnoredAny> = serde_json::from_slice(&json)?;
+        if counted.crawlers.len() > 10_000 {
+            return Err(std::io::Error::other("it has more than 10,000 crawlers"));
+        }
+        Ok(serde_json::from_slice(&json)?)
+    });
+    let mut report: EarlierReport =
+        read.map_err(file_failure("compare with the JSON of an audit in", path))?;
+    report.crawlers.retain(|row| {
+        crawlers.is_empty() || crawlers.iter().any(|one| one.eq_ignore_ascii_case(&row.id))
+    });
+    Ok(report)
 }
 
 /// The URLs of these sitemaps; `None` without sitemaps. Lines without a host count as those of `site`.
@@ -246,23 +271,28 @@ pub fn find_logs(paths: &[PathBuf]) -> Result<Vec<LogInput>> {
     Ok(inputs)
 }
 
-/// The label of the crawler with this id, name or token, if there is one. Fails if neither the registry nor the sites
-/// know it.
-pub fn crawler_label<'a>(
-    name: Option<&str>,
-    mut sites: impl Iterator<Item = &'a SiteEntry>,
+/// The labels of the crawlers with these ids, names or tokens. Fails if neither the registry nor the
+/// sites know one.
+pub fn crawler_labels(
+    names: &[String],
+    sites: &[&SiteEntry],
     registry: &Registry,
-) -> Result<Option<String>> {
-    let Some(name) = name else { return Ok(None) };
-    if let Some(crawler) = registry.find(name) {
-        return Ok(Some(registry.get(crawler).id.clone()));
-    }
-    let is_known = ["other", "tool"].contains(&name)
-        || sites.any(|entry| matches!(entry.site.claim_of(name, registry), Claim::PolicyToken(_)));
-    if is_known {
-        return Ok(Some(name.to_owned()));
-    }
-    Err(unknown_crawler(name, registry))
+) -> Result<Vec<String>> {
+    let labels = names.iter().map(|name| {
+        if let Some(crawler) = registry.find(name) {
+            return Ok(registry.get(crawler).id.clone());
+        }
+        let mut claims = sites
+            .iter()
+            .map(|entry| entry.site.claim_of(name, registry));
+        if ["other", "tool"].contains(&name.as_str())
+            || claims.any(|claim| matches!(claim, Claim::PolicyToken(_)))
+        {
+            return Ok(name.clone());
+        }
+        Err(unknown_crawler(name, registry))
+    });
+    labels.collect()
 }
 
 /// The default of --max-unreadable: rotation cuts a line here and there.
@@ -272,10 +302,10 @@ const MAX_UNREADABLE: f64 = 0.1;
 /// `--fail-on`, also fails for what it names, and for lines that may have hidden it.
 fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Result {
     if let Some(damaged) = log.damaged.first() {
-        let message = damaged.message();
         fail!(
             Runtime,
-            "{message} The report lacks what comes after; unpack the log again"
+            "{} The report lacks what comes after; unpack the log again",
+            damaged.message()
         );
     }
     if log.unreadable > 0 && log.unreadable >= log.counts.lines - log.counts.server_messages {
@@ -366,8 +396,10 @@ fn check_fail_on(report: &Report, log: &LogSummary, fail_on: FailOn) -> Result {
 
 /// The failure if no line of the logs could be read.
 pub fn no_readable_line_failure() -> Result {
-    let problem = "none of the lines could be read; describe them with --log-format, or with --map if they are JSON. Compare the keys of --map with a line of the log";
-    Err(Failure::Runtime(problem.into()))
+    fail!(
+        Runtime,
+        "none of the lines could be read; describe them with --log-format, or with --map if they are JSON. Compare the keys of --map with a line of the log"
+    )
 }
 
 /// The format of `--map` or `--log-format`. Without the flags it is detected.
@@ -399,7 +431,12 @@ fn load_rules(arguments: &Arguments, registry: &'static Registry) -> Result<Audi
         return load_policy_rules(directory, &arguments.origin);
     }
     if arguments.robots.is_empty() {
-        return Err(Failure::Usage(NO_RULES_HELP.into()));
+        fail!(
+            Usage,
+            "the rules are missing: give the site's robots.txt with --robots FILE (or its URL), or policies with \
+                        --policies DIR. If robots.txt changed meanwhile, give each version with its first day: --robots \
+                        FILE@2026-11-01"
+        );
     }
     let files = arguments
         .robots
@@ -433,10 +470,9 @@ fn read_dated_robots_txt(value: &str) -> Result<DatedRobotsTxt> {
             Some(since) => (source, Some(since)),
             None if Path::new(value).exists() || value.contains("://") => (value, None),
             None => {
-                let example = "2026-11-01 or 2026-11-01T12:00:00Z";
                 fail!(
                     Usage,
-                    "--robots {value}: \"{time}\" is not a time; write it like {example}"
+                    "--robots {value}: \"{time}\" is not a time; write it like 2026-11-01 or 2026-11-01T12:00:00Z"
                 );
             }
         },
@@ -473,15 +509,11 @@ fn progress_line(progress: AuditProgress, seconds: f64) -> String {
 
 /// A percentage like `10%`, `10` or `0.5%`, as a share from 0 to 1.
 fn parse_percent(written: &str) -> Result<f64, &'static str> {
-    let number = written
-        .strip_suffix('%')
-        .unwrap_or(written)
-        .trim_end()
-        .parse::<f64>()
-        .ok();
-    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    let number = written.strip_suffix('%').unwrap_or(written).trim_end();
+    let number = number.parse().ok();
     number
-        .map(|number| number / 100.0)
+        .filter(|number| (0.0..=100.0).contains(number))
+        .map(|number: f64| number / 100.0)
         .ok_or("write a percentage from 0% to 100%")
 }
 
@@ -557,9 +589,8 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
     }
     let networks = PublishedNetworks::new(means, lists, now());
     networks.ok_or_else(|| {
-        let problem = "--lists: none of the published lists could be read. In a directory, the name of a file is the URL \
+        Failure::Runtime("--lists: none of the published lists could be read. In a directory, the name of a file is the URL \
                        of its list without https://, like DIR/openai.com/gptbot.json. \"crawlgate crawlers Googlebot\" \
-                       shows the URL for Googlebot under \"addresses\"";
-        Failure::Runtime(problem.into())
+                       shows the URL for Googlebot under \"addresses\"".into())
     })
 }

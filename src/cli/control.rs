@@ -106,7 +106,7 @@ pub struct ControlOutputFlags {
 
 impl ControlFlag {
     /// The path of the socket: that of `--control`, else that of the settings file, else the default.
-    /// Prints mistakes of the file.
+    /// Warns of mistakes in the file.
     pub fn path(&self) -> Result<PathBuf> {
         if let Some(path) = &self.control {
             return Ok(path.clone());

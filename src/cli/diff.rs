@@ -9,7 +9,8 @@ use super::{Result, audit, findings_failure_unless, policies, print_result, test
 use crate::audit::{AuditOptions, AuditRules, client_identity, for_each_line};
 use crate::crawlers::{Claim, Registry};
 use crate::diff::{
-    AccessEffect, ComparedRules, Comparison, ComparisonBasis, render_markdown, render_text,
+    AccessEffect, ComparedRules, Comparison, ComparisonBasis, render_csv, render_markdown,
+    render_text,
 };
 use crate::logs::{ColumnHeader, LineReader, LogLine};
 use crate::numbers::plural;
@@ -45,9 +46,9 @@ pub struct Arguments {
     /// Compare on the requests of an access log, or of the logs in a directory; may be repeated
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "urls")]
     log: Vec<PathBuf>,
-    /// Only this crawler, by id or token; "other" means all unknown bots
+    /// Only this crawler, by id or token; "other" means all unknown bots; may be repeated
     #[arg(long)]
-    crawler: Option<String>,
+    crawler: Vec<String>,
     #[command(flatten)]
     period: PeriodFlags,
     #[command(flatten)]
@@ -63,9 +64,12 @@ pub struct Arguments {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Print CSV: a row for each URL that changes, with its crawlers, and for each header and setting
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    csv: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, clap::ValueEnum)]
+#[derive(Clone, Default, PartialEq, clap::ValueEnum)]
 enum DiffFormat {
     /// For people
     #[default]
@@ -103,8 +107,8 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let registry = Registry::builtin();
     let both = sites.iter().chain(old.snapshot.sites());
-    let crawler = audit::crawler_label(arguments.crawler.as_deref(), both, registry)?;
-    let mut comparison = Comparison::new(&old, &new, registry, basis, crawler.as_deref());
+    let crawlers = audit::crawler_labels(&arguments.crawler, &Vec::from_iter(both), registry)?;
+    let mut comparison = Comparison::new(&old, &new, registry, basis, &crawlers);
     match &arguments.urls {
         Some(path) => compare_urls(path, &mut comparison)?,
         None if basis == ComparisonBasis::Log => compare_logs(arguments, options, &mut comparison)?,
@@ -112,6 +116,7 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     let difference = comparison.finish();
     let text = match arguments.format {
+        _ if arguments.csv => render_csv(&difference),
         DiffFormat::Markdown => render_markdown(&difference),
         DiffFormat::Text | DiffFormat::Json => render_text(&difference),
     };
@@ -213,7 +218,8 @@ fn compare_logs(
             }
             Ok(LogLine::NoRequest | LogLine::ServerMessage) => {}
             Err(_) => skipped += 1,
-        })?;
+        })
+        .map_err(|error| input.error(error))?;
     }
     if skipped > 0 && read == 0 {
         return audit::no_readable_line_failure();

@@ -177,15 +177,30 @@ impl<E: Error + 'static> From<E> for Failure {
     }
 }
 
+/// Whether a path begins with what may be the name of a host, and hardly that of a file.
+fn may_be_host(path: &str) -> bool {
+    const ENDINGS: &str = "conf crt csv gz html json jsonl log md pem tsv txt xml yaml yml zst";
+    let first = path.split('/').next().unwrap_or_default();
+    first.rsplit_once('.').is_some_and(|(_, ending)| {
+        ending.ends_with(char::is_alphabetic) && ENDINGS.split(' ').all(|known| known != ending)
+    })
+}
+
 /// Converts errors of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
 fn file_failure(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| {
-        let path = printable_path(path);
+        let name = printable_path(path);
         Failure::Runtime(match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                format!("{path} is there already; name another file, or remove it")
+                format!("{name} is there already; name another file, or remove it")
             }
-            _ => format!("cannot {act} {path}: {error}"),
+            io::ErrorKind::NotFound if strip_http_scheme(&name).is_some() => {
+                format!("{name} is a URL, not a file; download it, and name the file")
+            }
+            io::ErrorKind::NotFound if act == "read" && may_be_host(&name) => {
+                format!("cannot read {name}: {error}; if this is a site, write https://{name}")
+            }
+            _ => format!("cannot {act} {name}: {error}"),
         })
     }
 }
@@ -318,8 +333,33 @@ fn url_host(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use super::{Arguments, Failure, file_failure};
     use clap::CommandFactory;
+    use std::io;
+    use std::path::Path;
+
+    #[test]
+    fn missing_file_that_may_be_a_site_gets_its_url() {
+        for (act, path, is_site) in [
+            ("read", "shop.example", true),
+            ("read", "shop.com.ar/robots.txt", true),
+            ("read", "access.log.1", false),
+            ("read", "robots.txt", false),
+            ("read", "logs/access.log", false),
+            ("read", "../shop", false),
+            ("write", "report.d/x.html", false),
+        ] {
+            let failure = file_failure(act, Path::new(path))(io::ErrorKind::NotFound.into());
+            let Failure::Runtime(message) = failure else {
+                panic!("{path}");
+            };
+            assert_eq!(
+                message.contains(&format!("https://{path}")),
+                is_site,
+                "{message}"
+            );
+        }
+    }
 
     #[test]
     fn arguments_of_every_command_are_valid() {

@@ -30,7 +30,7 @@ pub const MAX_COMPILED_BYTES: usize = MAX_ROBOTS_BYTES - 1_024;
 pub struct OriginFlags {
     /// The origin's own robots.txt, for policies that use it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
-    origin_robots: Option<PathBuf>,
+    pub origin_robots: Option<PathBuf>,
     /// Use the origins' robots.txt and the lists of crawler networks in this state directory
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -166,7 +166,7 @@ impl OriginCopies {
                 "there is no copy, so its rules are missing here".into()
             }
             (None, None) => {
-                "not known yet, so its rules are missing here; add --state DIR, or --origin-robots FILE (such as the copy that \"init\" made)"
+                "not known here, so its rules are missing. Add --origin-robots FILE, such as policies/before.txt, which \"init\" writes. Once crawlgate has run, --config or --state DIR finds the copy that it keeps, if you may read its state directory"
                     .into()
             }
         };
@@ -207,7 +207,7 @@ impl OriginCopies {
         }
         for (assumption, names) in names {
             print_message!(
-                "warning: robots.txt of the origin of {}: {assumption}",
+                "note: robots.txt of the origin of {}: {assumption}",
                 join(names, ", ")
             );
         }

@@ -79,6 +79,6 @@ pub fn run(arguments: &Arguments) -> Result {
         "crawlers"
     };
     super::print_text(format!(
-        "{site} is paused for {whom} until {until}; \"crawlgate resume\" ends it earlier"
+        "{site} is paused for {whom} until {until}; \"crawlgate resume\" ends all pauses, \"crawlgate resume --site SITE\" one"
     ))
 }

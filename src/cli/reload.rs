@@ -9,8 +9,8 @@ use askama::Template;
 /// Reload the policies of the running crawlgate
 #[derive(clap::Args)]
 #[command(after_help = "\
-This does not fetch the origin's robots.txt: crawlgate asks for it every ten minutes, after a change
-of the policy, and when it starts.
+A reload fetches the origin's robots.txt only for a policy that changed. Apart from that, it is
+fetched when crawlgate starts, and then every ten minutes.
 
 Exit codes: 0 all policies are in force, 1 some are not, 2 wrong usage, 3 crawlgate is not running.")]
 pub struct Arguments {

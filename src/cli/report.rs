@@ -53,7 +53,7 @@ pub struct Arguments {
 #[derive(clap::Args)]
 pub struct PeriodFlags {
     /// The beginning: 7d for the last seven days, a date, or a time in UTC like
-    /// 2026-11-01T10:00:00Z [default: the whole log; the command report: at most the last 30 days]
+    /// 2026-11-01T10:00:00Z [default: the whole log, or with "crawlgate report" the last 30 days]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<PeriodBound>,
     /// The end, in the same form, not included [default: the end of the log, or now]

@@ -23,7 +23,7 @@ pub struct Arguments {
     kind: SchemaKind,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, clap::ValueEnum)]
 enum SchemaKind {
     /// A policy, policies/shop.yaml
     Policy,

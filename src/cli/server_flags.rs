@@ -259,21 +259,23 @@ pub fn load_settings_alone(path: &Path) -> Result<Settings> {
     })
 }
 
-/// The control socket of a settings file; `None` for `off`. Other mistakes are printed, and do not
-/// stop the command. Fails if mistakes hide which socket the file names.
+/// The control socket of a settings file; `None` for `off`. Other mistakes are a warning, and do not
+/// stop the command. Fails if mistakes hide which socket the file names, and prints them.
 pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
     let (file, settings) = decode_settings_file(path)?;
     let control = settings.map(|settings| settings.control).or_else(|| {
-        super::print_findings(&file.source, &file.diagnostics.items);
         print_message!(
-            "warning: {} has mistakes, so only its control socket is used. If the mistakes hide it, name it with \
-             --control PATH",
+            "warning: {0} has mistakes. This command uses only its control socket. To see the mistakes, run \"crawlgate \
+             check --config {0}\". If the socket is the wrong one, name the right one with --control PATH",
             path.display()
         );
         let directory = path.parent().unwrap_or(Path::new(""));
         settings::decode_control(&file.source, directory, default_settings().control)
     });
-    control.ok_or_else(|| unusable_file(path))
+    control.ok_or_else(|| {
+        super::print_findings(&file.source, &file.diagnostics.items);
+        unusable_file(path)
+    })
 }
 
 fn unusable_file(path: &Path) -> Failure {

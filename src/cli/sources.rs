@@ -12,7 +12,7 @@ use std::path::Path;
 /// Reads a file as text. Fails if it cannot be read; a file that is too large or not UTF-8 gives a
 /// finding.
 pub fn read_source(path: &Path) -> Result<FileFindings> {
-    source_or_finding(policy_directory::read_policy(path))
+    source_or_finding(policy_directory::read_text_file(path))
 }
 
 /// Replaces a file that is too large, not UTF-8 or outside of the directory by an empty text and a

@@ -5,7 +5,7 @@ use super::Result;
 use super::control::StateFlag;
 use std::path::PathBuf;
 
-/// Back up the state directory to one file, also while crawlgate runs
+/// Back up the state directory to one file, even while crawlgate runs
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ pub struct Arguments {
     state: StateFlag,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, clap::ValueEnum)]
 enum StateAction {
     Backup,
 }

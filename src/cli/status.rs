@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Show only what needs attention
     #[arg(long)]
     problems: bool,
-    /// Show only the problems and this site, by policy name; JSON has all
+    /// Show only the problems and this site, by policy name; JSON has all sites
     #[arg(long, conflicts_with = "alive")]
     site: Option<String>,
     #[command(flatten)]

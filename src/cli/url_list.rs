@@ -1,19 +1,28 @@
 //! [`for_each_url`] reads the URLs that the flag `--urls` names: a list, or a sitemap.
 
-use super::Result;
 use super::check::sitemaps::read_sitemap;
+use super::{Result, file_failure};
 use crate::audit::{LogInput, for_each_line};
 use crate::printable::printable_path;
 use crate::sitemap::SitemapFindings;
 use crate::yaml::strip_http_scheme;
+use std::collections::HashSet;
+use std::hash::BuildHasher;
 use std::path::Path;
 
-/// Calls `on_url` with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
+/// Calls `on_url` once with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
 /// list, empty lines and text after `#` are ignored. In CSV and TSV the first column counts. A first
 /// line is their header if its first column has neither a slash nor a dot. Its first comma, semicolon or
 /// tab then separates the columns. Without a header, a comma separates them if the name ends in `.csv`, because a URL may have
 /// commas. Fails after the last line if a line is neither a path nor a URL.
 pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
+    let mut seen = HashSet::new();
+    let mut on_url = |url: &str| {
+        let hash = seen.hasher().hash_one(url);
+        if seen.insert(hash) {
+            on_url(url);
+        }
+    };
     let written = path.to_string_lossy();
     let input = match &*written {
         "-" => LogInput::Stdin,
@@ -48,8 +57,16 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         } else if !url.is_empty() {
             wrong.get_or_insert_with(|| (number, url.to_owned()));
         }
-    })?;
+    })
+    .map_err(file_failure("read", path))?;
     if let Some((number, line)) = wrong {
+        if line.contains('\0') {
+            fail!(
+                Runtime,
+                "{} is in UTF-16; save it as \"CSV UTF-8\", or convert it first: iconv -f UTF-16 -t UTF-8",
+                printable_path(path)
+            );
+        }
         fail!(
             Runtime,
             "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",

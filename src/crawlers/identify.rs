@@ -3,7 +3,7 @@
 //! adds ([`SiteMarkers`]). The search ignores case, and finds only whole tokens. A plain substring
 //! search would take the visitor with a CUBOT phone for a bot.
 
-use super::Claim;
+use super::Claim::{self, Known, PolicyToken};
 use super::byte_search::{is_separate_token, is_separate_word};
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::marker_index::MarkerIndex;
@@ -14,6 +14,7 @@ use super::program_kind::{
 use super::program_words::word_list;
 use super::unlisted::{self, self_given_name};
 use super::visitors::is_visitor_word;
+use MarkerScope::*;
 
 /// The most bytes of a user agent that are read. Longer ones are garbage and must not cost more.
 const MAX_USER_AGENT_BYTES: usize = 4_096;
@@ -138,10 +139,10 @@ impl RegistryMarkers {
         });
         match (found.best, token) {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
-                Claim::Known(CrawlerIndex(best.crawler))
+                Known(CrawlerIndex(best.crawler))
             }
             (_, Some((claim, _))) => claim,
-            (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
+            (Some(best), None) => Known(CrawlerIndex(best.crawler)),
             (None, None) => self.classify_without_marker(text, &found),
         }
     }
@@ -243,7 +244,7 @@ fn apple_messages_preview(text: &[u8], messages: [Option<usize>; 2]) -> Option<u
 /// The markers of a site's policy: tokens that the registry does not know, and markers that the owner
 /// wrote. A token never matches a visitor's user agent; an owner's marker matches anywhere. Tokens of
 /// one or two letters, and generic ones (`bot`), are never searched.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
     markers: Vec<SiteMarker>,
@@ -251,14 +252,14 @@ pub struct SiteMarkers {
 }
 
 /// The claim that a marker means, and the user agents in which it counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct SiteMarker {
     claim: Claim,
     matches: MarkerScope,
 }
 
 /// The user agents in which a marker of a site counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum MarkerScope {
     /// All. For markers that the owner wrote.
     All,
@@ -281,16 +282,16 @@ impl SiteMarkers {
         let mut texts: Vec<String> = Vec::new();
         let mut prepared: Vec<SiteMarker> = Vec::new();
         for (index, token) in (0..u16::MAX).zip(&tokens) {
-            let claim = Claim::PolicyToken(index);
+            let claim = PolicyToken(index);
             if unlisted::is_generic_bot_name(token.as_bytes())
                 || markers.iter().any(|(_, meant)| *meant == claim)
             {
                 continue;
             }
             let matches = if is_visitor_word(token.as_bytes()) {
-                MarkerScope::OwnName
+                OwnName
             } else {
-                MarkerScope::Programs
+                Programs
             };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
@@ -299,7 +300,7 @@ impl SiteMarkers {
             texts.push(text);
             prepared.push(SiteMarker {
                 claim,
-                matches: MarkerScope::All,
+                matches: All,
             });
         }
         let index =
@@ -327,7 +328,7 @@ impl SiteMarkers {
             .tokens
             .iter()
             .position(|known| known.eq_ignore_ascii_case(token))?;
-        u16::try_from(index).ok().map(Claim::PolicyToken)
+        u16::try_from(index).ok().map(PolicyToken)
     }
 
     /// The claim and the length of the longest marker of the site that counts in a user agent; the
@@ -350,9 +351,9 @@ impl SiteMarkers {
                     return;
                 }
                 let counts = match marker.matches {
-                    MarkerScope::All => true,
-                    MarkerScope::Programs => !*person.get_or_insert_with(&is_person),
-                    MarkerScope::OwnName => {
+                    All => true,
+                    Programs => !*person.get_or_insert_with(&is_person),
+                    OwnName => {
                         !*person.get_or_insert_with(&is_person)
                             && self_given_name(text).map(str::as_bytes) == Some(&text[start..end])
                     }

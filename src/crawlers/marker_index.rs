@@ -22,7 +22,7 @@ const KEY_BITS: u32 = 15;
 const HASH_MULTIPLIER: u16 = 0x4E6D;
 
 /// Markers, hashed by their first three bytes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MarkerIndex {
     /// The class bits of each byte.
     classes: [u8; 256],
@@ -35,7 +35,7 @@ pub struct MarkerIndex {
 }
 
 /// A marker of the index.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct MarkerEntry {
     slot: u16,
     /// The index of the marker, as given.

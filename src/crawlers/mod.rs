@@ -19,6 +19,7 @@ mod visitors;
 pub use crawler::{Crawler, CrawlerIndex, Purpose, RobotsObedience};
 pub use registry::Registry;
 
+pub(crate) use byte_search::{ends_with_ignore_case, starts_with_ignore_case};
 pub(crate) use identify::SiteMarkers;
 pub(crate) use network::{
     decode_networks, is_internal_host, is_public_address, parse_address, parse_network,

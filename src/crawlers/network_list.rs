@@ -3,6 +3,7 @@
 //! 8805), or web pages that show JSON.
 
 use super::network::parse_network;
+use NetworkListError::*;
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ const MAX_QUOTED_CHARS: usize = 60;
 const PREFIX_KEYS: [&str; 2] = ["ipv4Prefix", "ipv6Prefix"];
 
 /// The reason why a list of networks was rejected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkListError {
     /// It is longer than any list.
     #[error("it is longer than {MAX_LIST_BYTES} bytes")]
@@ -49,16 +50,15 @@ pub enum NetworkListError {
 /// The text is not a list of networks. A list that is partly wrong is rejected as a whole.
 pub fn parse_network_list(bytes: &[u8]) -> Result<Vec<IpNet>, NetworkListError> {
     if bytes.len() > MAX_LIST_BYTES {
-        return Err(NetworkListError::TooLong);
+        return Err(TooLong);
     }
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| NetworkListError::NotText)?
+        .map_err(|_| NotText)?
         .trim_start_matches('\u{feff}')
         .trim();
     let mut networks = Vec::new();
     if text.starts_with(['{', '[']) {
-        let value = serde_json::from_str(text)
-            .map_err(|error| NetworkListError::NotJson(error.to_string()))?;
+        let value = serde_json::from_str(text).map_err(|error| NotJson(error.to_string()))?;
         collect_from_json(&value, &mut networks)?;
     } else if text.starts_with('<') {
         collect_from_html(text, &mut networks)?;
@@ -72,7 +72,7 @@ pub fn parse_network_list(bytes: &[u8]) -> Result<Vec<IpNet>, NetworkListError> 
         }
     }
     if networks.is_empty() {
-        Err(NetworkListError::Empty)
+        Err(Empty)
     } else {
         Ok(networks)
     }
@@ -92,7 +92,7 @@ fn collect_from_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), Net
             }
             _ => collect_from_json(value, networks),
         }),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -123,7 +123,7 @@ fn collect_from_html(page: &str, networks: &mut Vec<IpNet>) -> Result<(), Networ
 }
 
 fn not_a_network(text: &str) -> NetworkListError {
-    NetworkListError::NotANetwork(text.chars().take(MAX_QUOTED_CHARS).collect())
+    NotANetwork(text.chars().take(MAX_QUOTED_CHARS).collect())
 }
 
 /// Parses a network and adds it.
@@ -138,10 +138,10 @@ fn push_network(written: &str, networks: &mut Vec<IpNet>) -> Result<(), NetworkL
         MIN_PREFIX_BITS.1
     };
     if network.prefix_len() < widest {
-        return Err(NetworkListError::TooWide(network));
+        return Err(TooWide(network));
     }
     if networks.len() == MAX_NETWORKS {
-        return Err(NetworkListError::TooMany);
+        return Err(TooMany);
     }
     networks.push(network);
     Ok(())

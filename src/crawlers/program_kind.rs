@@ -5,6 +5,7 @@
 use super::address::{is_in_address, words_outside_addresses};
 use super::byte_search::{contains_ignore_case, ends_with_ignore_case, words};
 use super::program_words::{BROWSER_WORDS, FETCHER_ENDINGS, TOOL_ENDINGS, word_list};
+use ProgramKind::*;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::sync::LazyLock;
 
@@ -22,7 +23,6 @@ pub enum ProgramKind {
 }
 
 /// What the words of a user agent tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserAgentTraits {
     /// The kind of program.
     pub kind: ProgramKind,
@@ -76,9 +76,9 @@ pub struct ProgramClassifier {
 impl ProgramClassifier {
     pub fn new() -> ProgramClassifier {
         let lists = [
-            (Some(ProgramKind::Browser), "[engines]"),
-            (Some(ProgramKind::Desktop), "[desktops]"),
-            (Some(ProgramKind::App), "[systems]"),
+            (Some(Browser), "[engines]"),
+            (Some(Desktop), "[desktops]"),
+            (Some(App), "[systems]"),
             (None, "[tools]"),
         ];
         let mut words = Vec::new();
@@ -104,7 +104,7 @@ impl ProgramClassifier {
     /// greatest counts. Words in addresses do not count: `https://www.joesbrewery.com`.
     pub fn classify(&self, text: &[u8]) -> UserAgentTraits {
         let mut traits = UserAgentTraits {
-            kind: ProgramKind::Unrecognised,
+            kind: Unrecognised,
             names_tool: false,
         };
         for found in self
@@ -135,6 +135,13 @@ impl ProgramClassifier {
 
 /// Endings of the names of bots.
 pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
+
+/// Whether a text ends in bot, crawler, spider or scraper, without regard to case.
+pub fn ends_with_bot_word(token: &[u8]) -> bool {
+    BOT_ENDINGS
+        .iter()
+        .any(|word| ends_with_ignore_case(token, word))
+}
 
 /// The last three letters of all endings: by the last two letters, a bit for each third-last one.
 static LAST_THREE_LETTERS: LazyLock<[u32; 26 * 26]> = LazyLock::new(|| {
@@ -176,11 +183,7 @@ pub fn has_tool_ending(until: &[u8]) -> bool {
 #[inline]
 pub fn has_tool_or_bot_ending(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most matches are theirs.
-    may_end_bot_name(until)
-        && (BOT_ENDINGS
-            .iter()
-            .any(|ending| ends_with_ignore_case(until, ending))
-            || has_tool_ending(until))
+    may_end_bot_name(until) && (ends_with_bot_word(until) || has_tool_ending(until))
 }
 
 /// The beginning of a browser's user agent.

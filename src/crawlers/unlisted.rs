@@ -16,7 +16,7 @@ use super::byte_search::{
     words, words_by,
 };
 use super::program_kind::{
-    BOT_ENDINGS, ProgramKind, UserAgentTraits, has_fetcher_word, has_tool_word,
+    BOT_ENDINGS, ProgramKind, UserAgentTraits, ends_with_bot_word, has_fetcher_word, has_tool_word,
 };
 use super::visitors::is_visitor_word;
 use std::ops::Range;
@@ -285,13 +285,6 @@ pub fn has_bot_word_part(text: &[u8]) -> bool {
         let end = if text[at] == b's' { at } else { at + 1 };
         !goes_on && ends_with_bot_word(&text[..end])
     })
-}
-
-/// Whether a text ends in bot, crawler, spider or scraper, without regard to case.
-pub fn ends_with_bot_word(token: &[u8]) -> bool {
-    BOT_ENDINGS
-        .iter()
-        .any(|word| ends_with_ignore_case(token, word))
 }
 
 /// Words for bots in general, which are no names.

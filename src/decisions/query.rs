@@ -35,7 +35,6 @@ pub enum QueryProtocol {
 }
 
 /// A request that a proxy asks about.
-#[derive(Debug, PartialEq, Eq)]
 pub struct DecisionQuery<'a> {
     /// The format of the query.
     pub protocol: QueryProtocol,

@@ -1,8 +1,9 @@
 //! [`Comparison`] judges URLs and requests for `crawlgate diff`, once by the old rules and once by
 //! the new rules. It collects the differences of each site ([`SiteComparison`]). Its memory grows
 //! with the number of differences, and with the number of different paths in a log that change.
+//! The caller remembers the hash of each URL of a list: 9 to 18 bytes.
 
-use super::crawlers::{CrawlerClass, group_crawlers, sort_crawlers};
+use super::crawlers::{CrawlerClass, group_crawlers, is_wanted, sort_crawlers};
 use super::pairs::match_sites;
 use super::response::{
     ResponseKinds, SiteDecision, header_changes_of_kinds, header_changes_of_response,
@@ -21,6 +22,7 @@ use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
 use crate::printable::truncate;
+use crate::robots::without_query;
 use crate::time::Timestamp;
 use crate::verdict::{
     Action, Decision, DecisionScratch, RecentBehaviour, RequestToJudge, Verdict, action_report,
@@ -48,7 +50,7 @@ pub struct Comparison<'a> {
     /// The index in `sites`, by the indexes of the old and the new site in their snapshots.
     by_host: BTreeMap<[Option<usize>; 2], usize>,
     basis: ComparisonBasis,
-    crawler: Option<&'a str>,
+    crawlers: &'a [String],
     compared: u64,
     other_hosts: u64,
 }
@@ -57,8 +59,8 @@ struct SiteComparison {
     registry: &'static Registry,
     hosts: Vec<String>,
     sides: [ComparedSide; 2],
-    /// Only this crawler is compared; `None` for all.
-    crawler: Option<String>,
+    /// Only these crawlers are compared; empty for all.
+    crawlers: Vec<String>,
     classes: Vec<CrawlerClass>,
     kinds: ResponseKinds,
     /// The treatments that differ, with their crawlers.
@@ -102,14 +104,14 @@ impl ComparedSide {
 
 impl<'a> Comparison<'a> {
     /// A host with a policy on one side only is compared with an empty policy, which allows
-    /// everything. `basis` is for the result. With `crawler`, an id or token, no other crawler is
+    /// everything. `basis` is for the result. With `crawlers`, ids or tokens, no other crawler is
     /// compared.
     pub fn new(
         old: &'a ComparedRules,
         new: &'a ComparedRules,
         registry: &'static Registry,
         basis: ComparisonBasis,
-        crawler: Option<&'a str>,
+        crawlers: &'a [String],
     ) -> Comparison<'a> {
         let empty = SourceFile {
             name: "(no policy)".into(),
@@ -125,7 +127,7 @@ impl<'a> Comparison<'a> {
             let new = ComparedSide::new(new, new_place, empty_site.as_ref());
             let both = old.zip(new).map(<[ComparedSide; 2]>::from);
             sites.extend(
-                both.map(|sides| SiteComparison::new(pair.hosts, sides, registry, crawler)),
+                both.map(|sides| SiteComparison::new(pair.hosts, sides, registry, crawlers)),
             );
         }
         Comparison {
@@ -133,7 +135,7 @@ impl<'a> Comparison<'a> {
             sites,
             by_host,
             basis,
-            crawler,
+            crawlers,
             compared: 0,
             other_hosts: 0,
         }
@@ -228,7 +230,7 @@ impl<'a> Comparison<'a> {
             old,
             new,
             changed: sites.iter().any(SiteDifference::is_changed),
-            crawler: self.crawler.map(str::to_owned),
+            crawler: (!self.crawlers.is_empty()).then(|| self.crawlers.join(", ")),
             basis: self.basis,
             compared: self.compared,
             other_hosts: self.other_hosts,
@@ -256,10 +258,7 @@ impl ComparedSide {
     /// The policy file, or the robots.txt of a site that names no hosts. `None` if this side has no
     /// policy for the hosts.
     fn display_name(&self) -> Option<String> {
-        if !self.exists {
-            return None;
-        }
-        Some(match self.robots_txt_without_policy() {
+        self.exists.then(|| match self.robots_txt_without_policy() {
             Some(file) => file.location.clone(),
             None => self.site().policy.source.name.to_string(),
         })
@@ -302,14 +301,14 @@ impl SiteComparison {
         hosts: Vec<String>,
         sides: [ComparedSide; 2],
         registry: &'static Registry,
-        crawler: Option<&str>,
+        crawlers: &[String],
     ) -> SiteComparison {
         let sites = sides.each_ref().map(ComparedSide::site);
         SiteComparison {
             registry,
             hosts,
-            crawler: crawler.map(str::to_owned),
-            classes: group_crawlers(sites, registry, crawler),
+            crawlers: crawlers.to_vec(),
+            classes: group_crawlers(sites, registry, crawlers),
             kinds: ResponseKinds::from_sites(sites),
             sides,
             access: BTreeMap::new(),
@@ -320,13 +319,6 @@ impl SiteComparison {
             compared: 0,
             pretended: 0,
         }
-    }
-
-    /// Whether both sides are robots.txt files.
-    fn is_plain(&self) -> bool {
-        self.sides
-            .iter()
-            .all(|side| side.exists && side.robots_txt_without_policy().is_some())
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -385,19 +377,13 @@ impl SiteComparison {
                 let label = claim_label(claim, registry, Some(site))?.to_owned();
                 Some((label, pretends(claim, site)))
             });
-        if let Some(wanted) = &self.crawler
-            && !named
-                .as_ref()
-                .is_some_and(|(label, _)| label.eq_ignore_ascii_case(wanted))
-        {
+        let label = named.as_ref().map_or("", |(label, _)| label);
+        if !is_wanted(label, &self.crawlers) {
             return false;
         }
         self.compared += 1;
         // Queries of searches are all different.
-        let path = target
-            .split(|byte| *byte == b'?')
-            .next()
-            .unwrap_or_default();
+        let path = without_query(target);
         let mut url = String::from_utf8_lossy(path).into_owned();
         if path.len() < target.len() {
             url += "?...";
@@ -432,6 +418,7 @@ impl SiteComparison {
     /// Counts a request of a crawler; `effect` is `None` if nothing changes for it.
     fn count_request(&mut self, crawler: &str, path: &[u8], effect: Option<AccessEffect>) {
         let counts = self.by_crawler.entry(crawler.to_owned()).or_default();
+        crawler.clone_into(&mut counts.crawler);
         counts.requests += 1;
         if let Some(effect) = effect {
             let changed = counts.changes.entry(effect).or_default();
@@ -465,7 +452,9 @@ impl SiteComparison {
     ) -> Option<(CrawlerTreatment, CrawlerTreatment)> {
         let [mut old, mut new] =
             std::array::from_fn(|side| self.sides[side].treatment(&decisions[side]));
-        if self.is_plain() {
+        // No mode belongs to a robots.txt.
+        let mut sides = self.sides.iter();
+        if sides.any(|side| side.robots_txt_without_policy().is_some()) {
             old.would = None;
             new.would = None;
         }
@@ -507,7 +496,8 @@ impl SiteComparison {
     /// of bingbot, then for the most crawlers.
     fn finish(self) -> SiteDifference {
         let settings = changed_settings(self.sites(), &self.classes);
-        let is_plain = self.is_plain();
+        let mut sides = self.sides.iter();
+        let is_plain = sides.all(|side| side.exists && side.robots_txt_without_policy().is_some());
         let mut access: Vec<AccessChange> = self
             .access
             .into_iter()
@@ -535,12 +525,8 @@ impl SiteComparison {
         });
         let mut by_crawler: Vec<CrawlerRequests> = self
             .by_crawler
-            .into_iter()
-            .filter(|(_, requests)| !requests.changes.is_empty())
-            .map(|(crawler, requests)| CrawlerRequests {
-                crawler,
-                ..requests
-            })
+            .into_values()
+            .filter(|requests| !requests.changes.is_empty())
             .collect();
         by_crawler.sort_by_key(|crawler| {
             let changes = crawler.changes.values();

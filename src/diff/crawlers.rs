@@ -48,12 +48,17 @@ pub struct CrawlerClass {
     pub crawlers: Vec<String>,
 }
 
+/// Whether a crawler is one of these ids or tokens, which are empty for all.
+pub fn is_wanted(name: &str, wanted: &[String]) -> bool {
+    wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
+
 /// Groups all crawlers: those of the registry, the tokens of both sites, `other` and `tool`. Leaves
-/// out crawlers that neither site judges. With `wanted`, an id or token, groups that crawler alone.
+/// out crawlers that neither site judges. With `wanted`, ids or tokens, groups those crawlers alone.
 pub fn group_crawlers(
     sites: [&Site; 2],
     registry: &Registry,
-    wanted: Option<&str>,
+    wanted: &[String],
 ) -> Vec<CrawlerClass> {
     let mut all: Vec<(String, [Claim; 2])> = (0..)
         .map(CrawlerIndex)
@@ -79,7 +84,7 @@ pub fn group_crawlers(
     }
     all.push(("other".into(), [Claim::UnknownBot; 2]));
     all.push(("tool".into(), [Claim::Tool; 2]));
-    all.retain(|(name, _)| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name)));
+    all.retain(|(name, _)| is_wanted(name, wanted));
     let mut classes: Vec<CrawlerClass> = Vec::new();
     for (name, claims) in all {
         let rules = std::array::from_fn(|side| sites[side].crawler_rules(claims[side]));

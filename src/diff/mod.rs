@@ -13,7 +13,7 @@ mod show;
 mod witnesses;
 
 pub use comparison::Comparison;
-pub use show::{render_markdown, render_text};
+pub use show::{render_csv, render_markdown, render_text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub struct Difference {
     pub new: String,
     /// Whether anything differs.
     pub changed: bool,
-    /// The only crawler that was compared; `None` for all.
+    /// The only crawlers that were compared, with commas; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawler: Option<String>,
     /// The kind of URLs or requests that were compared.

@@ -6,7 +6,7 @@
 //! ([`ResponseKinds`]).
 
 use super::HeaderChange;
-use crate::heads::{example_extension, likely_content_type};
+use crate::heads::{example_extension, likely_content_type, media_type};
 use crate::policy::Site;
 use crate::policy::model::StatusCondition;
 use crate::verdict::Decision;
@@ -99,11 +99,7 @@ pub fn header_changes_of_response(
     let mut found = Vec::from_iter(signals_change(sides));
     let lines = sides.map(|decided| tag_lines(decided, status, media));
     if lines[0] != lines[1] {
-        let end = media
-            .iter()
-            .position(|byte| *byte == b';')
-            .unwrap_or(media.len());
-        let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
+        let name = String::from_utf8_lossy(media_type(media)).to_ascii_lowercase();
         let (status, media) = [(200, PAGE_TYPE), (200, name.as_str()), (status, PAGE_TYPE)]
             .into_iter()
             .find(|(status, media)| {

@@ -7,13 +7,11 @@ use super::SettingChange;
 use super::crawlers::{CrawlerClass, sort_crawlers};
 use crate::policy::Site;
 use crate::policy::site::CrawlerRules;
-use crate::printable::join;
 use crate::robots::{ExtensionLine, format_seconds};
 use crate::yaml::located_values;
 use askama::Template;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// All settings that differ, first for crawlers, then for the site. Crawlers with the same change
 /// are together.
@@ -87,11 +85,10 @@ impl CrawlerSettingsText<'_> {
     }
 
     /// The lines of its group other than rules, such as Content-Signal.
-    fn group_lines(&self) -> String {
+    fn group_lines(&self) -> &[ExtensionLine] {
         let group = self.rules.binding.group();
         let group = group.and_then(|group| self.site.document.groups.get(group));
-        let lines = group.map(|group| group.extensions.as_slice());
-        join_lines(lines.unwrap_or_default())
+        group.map_or(&[], |group| &group.extensions)
     }
 }
 
@@ -111,27 +108,5 @@ impl SiteSettingsText<'_> {
         let of_origin = origin.flat_map(|origin| origin.file.sitemaps().map(Cow::into_owned));
         let own = self.site.document.sitemaps.iter().cloned();
         own.chain(of_origin).collect()
-    }
-}
-
-fn join_lines(lines: &[ExtensionLine]) -> String {
-    if lines.is_empty() {
-        return "none".to_owned();
-    }
-    let lines = lines.iter();
-    join(
-        lines.map(|line| format!("{}: {}", line.key, line.value)),
-        ", ",
-    )
-}
-
-/// A duration in the largest unit that divides it.
-fn describe_duration(duration: Duration) -> String {
-    match duration.as_secs() {
-        0 => "0 s".to_owned(),
-        whole if whole % 86_400 == 0 => format!("{} d", whole / 86_400),
-        whole if whole % 3_600 == 0 => format!("{} h", whole / 3_600),
-        whole if whole % 60 == 0 => format!("{} min", whole / 60),
-        whole => format!("{whole} s"),
     }
 }

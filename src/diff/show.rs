@@ -1,10 +1,9 @@
 //! Renders the result of `crawlgate diff` ([`Difference`]): [`render_text`] for a terminal,
-//! [`render_markdown`] for a pull request. URLs and lines of robots.txt are escaped, because they
+//! [`render_markdown`] for a pull request, [`render_csv`] for a spreadsheet. URLs and lines of robots.txt are escaped, because they
 //! may come from anybody's pull request.
 
 use super::{
-    AccessChange, AccessEffect, ComparisonBasis, CrawlerRequests, Difference, HeaderChange,
-    SettingChange, SiteDifference,
+    AccessChange, AccessEffect, ComparisonBasis, Difference, HeaderChange, SiteDifference,
 };
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::{clip, join, printable};
@@ -30,6 +29,17 @@ pub fn render_text(difference: &Difference) -> String {
 #[derive(Template)]
 #[template(path = "difference.txt")]
 struct DifferenceText<'a> {
+    difference: &'a Difference,
+}
+
+/// Renders the difference as CSV.
+pub fn render_csv(difference: &Difference) -> String {
+    DifferenceCsv { difference }.to_string()
+}
+
+#[derive(Template)]
+#[template(path = "difference.csv", escape = "none")]
+struct DifferenceCsv<'a> {
     difference: &'a Difference,
 }
 
@@ -116,16 +126,6 @@ fn site_counts(site: &SiteDifference) -> String {
     join(counts, ", ")
 }
 
-/// How the requests of a crawler change: `lose access: 18 requests (4 paths)`.
-fn request_change_words(crawler: &CrawlerRequests) -> String {
-    let changes = crawler.changes.iter().map(|(effect, changed)| {
-        let requests = plural_thousands(changed.requests, "request");
-        let paths = plural_thousands(changed.paths, "path");
-        format!("{}: {requests} ({paths})", effect.words())
-    });
-    join(changes, ", ")
-}
-
 /// The files of both sides: `old -> new`.
 fn side_names(site: &SiteDifference) -> String {
     let [old, new] = [&site.old, &site.new]
@@ -162,24 +162,14 @@ fn join_header_lines(lines: &[String]) -> String {
     }
 }
 
-/// The crawlers of a changed setting; empty for a setting of the site.
-fn crawlers_in_brackets(change: &SettingChange, site: &SiteDifference) -> String {
-    match change.crawlers.as_slice() {
-        [] => String::new(),
-        crawlers => format!(" ({})", crawler_names(crawlers, site.crawlers)),
-    }
-}
-
 /// The names of crawlers. Of more than six, the first six and how many they are of `all` crawlers of
 /// the site, or `all N crawlers`.
 fn crawler_names(crawlers: &[String], all: usize) -> String {
-    if crawlers.len() == all && all > MAX_NAMED {
-        return format!("all {all} crawlers");
-    }
     let named = join(crawlers.iter().take(MAX_NAMED), ", ");
-    match crawlers.len().checked_sub(MAX_NAMED) {
-        None | Some(0) => named,
-        Some(_) => format!("{} of {all} crawlers: {named}, ...", crawlers.len()),
+    match crawlers.len() {
+        ..=MAX_NAMED => named,
+        number if number == all => format!("all {all} crawlers"),
+        number => format!("{number} of {all} crawlers: {named}, ..."),
     }
 }
 

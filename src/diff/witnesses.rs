@@ -125,11 +125,7 @@ fn robots_patterns(site: &Site) -> RulesByPattern {
     let mut patterns = RulesByPattern::new();
     for group in &site.document.groups {
         for rule in &group.rules {
-            let place = format!(
-                "{} {}",
-                if rule.allow { "allow" } else { "disallow" },
-                group.agents.join(",")
-            );
+            let place = format!("{} {}", rule.allow, group.agents.join(","));
             patterns
                 .entry(rule.pattern.clone())
                 .or_default()

@@ -78,7 +78,6 @@ pub struct AcceptService {
 pub type ServedListeners = Vec<(BoundListener, Arc<dyn ServeConnection>)>;
 
 /// A bound listener that belongs to no runtime yet.
-#[derive(Debug)]
 pub enum BoundListener {
     /// At an address.
     Tcp(std::net::TcpListener),
@@ -88,9 +87,10 @@ pub enum BoundListener {
 
 impl BoundListener {
     fn try_clone(&self) -> io::Result<BoundListener> {
+        use BoundListener::*;
         match self {
-            BoundListener::Tcp(listener) => listener.try_clone().map(BoundListener::Tcp),
-            BoundListener::Unix(listener) => listener.try_clone().map(BoundListener::Unix),
+            Tcp(listener) => listener.try_clone().map(Tcp),
+            Unix(listener) => listener.try_clone().map(Unix),
         }
     }
 }

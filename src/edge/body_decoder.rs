@@ -15,7 +15,7 @@ const MAX_SIZE_DIGITS: u8 = 12;
 
 /// A body that two readers could frame differently, or with malformed, too many or too large
 /// trailers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed chunk or trailers")]
 pub struct MalformedBody;
 

@@ -13,7 +13,7 @@ use strum::IntoStaticStr;
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why the edge closed a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[derive(Clone, Copy, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum CloseReason {
     /// `limits.connections` is reached.

@@ -42,11 +42,12 @@ impl<'l> HeadScanner<'l> {
     /// # Errors
     /// The first error in the head so far.
     pub fn scan(&mut self, bytes: &[u8]) -> Result<Option<Range<usize>>, HeadError> {
+        use HeadError::*;
         while let Some(end) =
             memchr::memchr(b'\n', &bytes[self.position..]).map(|index| self.position + index)
         {
             if end == 0 || bytes[end - 1] != b'\r' || end == self.line {
-                return Err(HeadError::BareLineFeed);
+                return Err(BareLineFeed);
             }
             let line = &bytes[self.line..end - 1];
             self.line = end + 1;
@@ -57,9 +58,9 @@ impl<'l> HeadScanner<'l> {
                     self.start = end + 1;
                     continue;
                 }
-                ([], 0) => return Err(HeadError::RequestLine),
+                ([], 0) => return Err(RequestLine),
                 ([], _) => return Ok(Some(self.start..end + 1)),
-                ([b' ' | b'\t', ..], 1..) => return Err(HeadError::FoldedLine),
+                ([b' ' | b'\t', ..], 1..) => return Err(FoldedLine),
                 _ => self.lines += 1,
             }
             self.check_sizes(bytes)?;
@@ -73,6 +74,7 @@ impl<'l> HeadScanner<'l> {
     /// on top of the limits, so that this may pass a little more than they allow: `http1_head`
     /// checks exactly.
     fn check_sizes(&self, bytes: &[u8]) -> Result<(), HeadError> {
+        use HeadError::*;
         let Limits {
             target,
             headers,
@@ -85,10 +87,10 @@ impl<'l> HeadScanner<'l> {
             self.line
         };
         if self.lines <= 1 && line - self.start > MAX_METHOD_BYTES + target + REQUEST_LINE_EXTRA {
-            return Err(HeadError::TargetTooLong);
+            return Err(TargetTooLong);
         }
         if self.lines > fields + 1 {
-            return Err(HeadError::TooManyFields);
+            return Err(TooManyFields);
         }
         // What follows the head is not a part of it.
         let head = if self.lines == 0 {
@@ -97,7 +99,7 @@ impl<'l> HeadScanner<'l> {
             self.position
         };
         if head - self.start > MAX_METHOD_BYTES + target + REQUEST_LINE_EXTRA + headers {
-            return Err(HeadError::HeadersTooLarge);
+            return Err(HeadersTooLarge);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use pingora_core::ErrorType;
 
 /// How much of an answer was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SentAmount {
     Nothing,
     /// The head, and this many bytes of the body.
@@ -49,6 +49,7 @@ pub fn reserve_space(outgoing: &mut OutgoingAnswer, bytes: usize) -> bool {
 /// status and end in `recorded`. Otherwise the ticket is dropped, which records a request whose
 /// client left.
 pub fn record_answer(outgoing: OutgoingAnswer, sent: SentAmount) {
+    use SentAmount::*;
     let OutgoingAnswer {
         answer,
         ticket,
@@ -57,12 +58,12 @@ pub fn record_answer(outgoing: OutgoingAnswer, sent: SentAmount) {
     let Some(ticket) = ticket else { return };
     let status = answer.status().as_u16();
     let (bytes, (status, ended_by)) = match (sent, recorded) {
-        (SentAmount::Nothing, _) | (SentAmount::Partial(_), Some(_)) => return,
-        (SentAmount::Partial(bytes), None) => (
+        (Nothing, _) | (Partial(_), Some(_)) => return,
+        (Partial(bytes), None) => (
             bytes,
             (status, ResponseEnd::Error(ErrorType::WriteError.as_str())),
         ),
-        (SentAmount::Whole, recorded) => (
+        (Whole, recorded) => (
             answer.body().len() as u64,
             recorded.unwrap_or((status, ResponseEnd::Complete)),
         ),

@@ -5,7 +5,7 @@ use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;
 
 /// The signals that listeners and their connections wait for. Each one implies those before it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StopSignals {
     /// No connection is accepted any more. Each open one ends after its present or next request.
     pub draining: ShutdownWatch,

@@ -89,7 +89,7 @@ pub fn delete_personal_values(
 }
 
 /// The state of the log for an operator.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct LogStatus {
     /// The public key.
     pub key: String,
@@ -104,7 +104,7 @@ pub struct LogStatus {
 }
 
 /// The state of a chain.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct ChainStatus {
     /// The site; empty for the log itself.
     pub site: String,

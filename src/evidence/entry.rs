@@ -45,7 +45,7 @@ impl ChainName {
 }
 
 /// An entry of the evidence log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct EvidenceEntry {
     pub chain: ChainName,
     /// The name of the log's key.
@@ -130,7 +130,7 @@ pub fn parse_time(text: &str) -> Option<SystemTime> {
 }
 
 /// A reference to an entry of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntryRef {
     pub number: u64,
     /// The hash of its line.

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The result of checking a case.
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 pub struct CaseFindings {
     /// The faults in all logs. Empty for an unchanged case.
     pub faults: Vec<Finding>,
@@ -43,7 +43,7 @@ pub fn duplicate_log(logs: &[LogFindings]) -> Option<&str> {
 }
 
 /// The result of checking one log of a case.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct LogFindings {
     /// The site.
     pub site: String,
@@ -79,14 +79,6 @@ pub struct LogFindings {
 }
 
 impl LogFindings {
-    /// How many requests have this value in a field.
-    pub fn count_requests_with(&self, field: RecordField, value: &str) -> usize {
-        self.requests
-            .iter()
-            .filter(|request| request.field_text_or_empty(field) == value)
-            .count()
-    }
-
     /// Adds a fault.
     pub fn add_fault(&mut self, id: &'static str, message: impl Into<String>) {
         self.faults.push(Finding::new(id, message));
@@ -112,7 +104,7 @@ impl LogFindings {
 }
 
 /// The timestamp of a checkpoint by an authority that the site chose. Its signature was not checked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Serialize)]
 pub struct CheckpointTimestamp {
     /// The time of the checkpoint: it covers all earlier entries.
     pub covers_until: String,
@@ -123,7 +115,7 @@ pub struct CheckpointTimestamp {
 }
 
 /// A proof that a client is the crawler, or an impostor.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct ProofFinding {
     /// The number of its entry.
     pub number: u64,
@@ -143,7 +135,7 @@ pub struct ProofFinding {
 }
 
 /// A version of robots.txt that the site published.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct PublishedVersion {
     /// Since when it was published.
     pub since: String,
@@ -161,7 +153,7 @@ pub struct PublishedVersion {
 }
 
 /// A robots.txt that the crawler was served.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Serialize)]
 pub struct ServedRobotsTxt {
     /// When it was served.
     pub time: String,
@@ -195,8 +187,8 @@ pub struct RequestFinding {
     pub license: Option<String>,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
-    /// When the version of the request was last served before it: to the same client, else to
-    /// another one of the same identity.
+    /// When the version of the request was served before it: the last time to the same client, else
+    /// to one without an address, else to another one. All are of the same identity.
     pub served_at: Option<String>,
     /// The log with that copy, if another instance served it.
     pub served_by: Option<String>,
@@ -246,23 +238,45 @@ impl RequestFinding {
         } else if passed && self.field_text(RecordField::LicenseToken).is_some() {
             Some("with a licence token")
         } else if passed && self.is_reserved() {
-            Some("although a reservation of text and data mining was published")
+            Some("to a page with a published reservation of text and data mining")
         } else {
             None
         }
     }
 
-    /// The kind of the request, for people.
-    pub fn kind_words(&self) -> Cow<'_, str> {
-        let words = match self.passing_words() {
-            Some(words) => format!("not disallowed by robots.txt; {words}").into(),
-            None => self.field_text_or_empty(RecordField::Kind),
+    /// What the kind of the request means. The kind itself if it says that.
+    pub fn kind_reason(&self) -> Cow<'_, str> {
+        let kind = self.field_text_or_empty(RecordField::Kind);
+        let history = self.field_text_or_empty(RecordField::History);
+        Cow::Borrowed(match (&*kind, &*history) {
+            ("unproven", "perhaps_cached") => {
+                "may be no violation: a cache in front of the site may have answered with an older robots.txt"
+            }
+            ("unproven" | "stale_copy", _) => {
+                "may be no violation: the client may have used an older robots.txt"
+            }
+            ("ambiguous", _) => {
+                "may be no violation: the path can be read in two ways, and robots.txt allows one"
+            }
+            ("not_bound", _) => "may be no violation: robots.txt does not bind this crawler",
+            ("impostor", _) => "the client only pretended to be the crawler",
+            ("trapped", _) => "the client requested a trap",
+            ("unverified", _) => "the client is not verified",
+            ("too_fast", _) => "too fast",
+            _ => return kind,
+        })
+    }
+
+    /// What the request is recorded as, for people.
+    pub fn kind_words(&self) -> String {
+        let mut words = match self.passing_words() {
+            Some(words) => format!("not disallowed by robots.txt; {words}"),
+            None => self.kind_reason().into_owned(),
         };
         if self.is_reserved() && !words.contains("reservation") {
-            words + "; reserved"
-        } else {
-            words
+            words += "; to a page with a published reservation of text and data mining";
         }
+        words
     }
 
     /// The text of a field; empty if it was not recorded.

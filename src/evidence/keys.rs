@@ -81,7 +81,7 @@ pub fn key_change_note(
 }
 
 /// The keys of a log, each with the number of the first checkpoint that it signs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct LogKeys(Vec<(u64, VerifyKey)>);
 
 impl LogKeys {

@@ -16,7 +16,7 @@ const SPKI_PREFIX: [u8; 12] = [
 ];
 
 /// Why a key cannot be used or made.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum NoteKeyError {
     /// The text is not a key.
     #[error("this is not a key: a key looks like NAME+HASH+BASE64")]

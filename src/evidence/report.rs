@@ -75,9 +75,9 @@ fn kind_text(request: &RequestFinding) -> String {
     let kind = request.kind_words();
     match request.field_text_or_empty(RecordField::History).as_ref() {
         "declared" if request.is_disallowed() => {
-            format!("{kind}; only the site says what its robots.txt was before crawlgate")
+            format!("{kind}; only the site says which robots.txt it had before crawlgate")
         }
-        _ => kind.into_owned(),
+        _ => kind,
     }
 }
 
@@ -110,12 +110,11 @@ fn served_text(request: &RequestFinding) -> String {
         return "never in this case".to_owned();
     };
     let mut text = format_time(served);
-    let client = request.field_text(RecordField::Client);
-    text += &match request.served_to.as_deref() {
-        None => ", to a client of the same class (no address)".to_owned(),
-        Some(other) if client.as_deref() == Some(other) => format!(", to {other}"),
-        Some(other) => format!(", to another client of the same class: {other}"),
-    };
+    let served = request.served_to.as_deref().unwrap_or("(no address)");
+    text += &format!(", to {served}");
+    if request.field_text_or_empty(RecordField::Client) != served {
+        text += ", a client of the same class";
+    }
     if let Some(log) = &request.served_by {
         text += &format!(", by the instance with the log {log}");
     }

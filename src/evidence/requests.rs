@@ -56,13 +56,13 @@ const CASE_FIELDS: &[RecordField] = &[
 
 /// What no log can show.
 const ALWAYS_UNKNOWN: [&str; 9] = [
-    "whether an entry was true when it was written: that is the site's word, also about lists and DNS",
+    "whether an entry, also one about a list or DNS, was true when it was written: that is the site's word",
     "whether a list or key is the operator's: the case has the site's copy",
     "whether an entry was left out before it was written",
     "whether the holder of the key rewrote the log: a timestamp only shows that nothing was changed later, if you trust its authority",
-    "whether a response reached the crawler: crawlgate only knows that it sent it",
+    "whether a response reached the crawler: crawlgate only knows that the response was sent",
     "who used an address, beyond the proof that crawlgate recorded",
-    "whether a licence token is valid: crawlgate does not check tokens. A request with any token, also a forged one, counts as licensed",
+    "whether a licence token is valid: crawlgate does not check tokens. Any token, also a forged one, counts as a licence",
     "whether the operator mined a page: a request does not show it",
     "which licences, reservations (TDM) and content signals the site's own web server sent: the case has those of crawlgate's policy",
 ];
@@ -198,7 +198,9 @@ fn add_words_of_site(findings: &mut LogFindings) {
             "whether the networks in the site's policy are the crawler's (proof: networks)",
         ),
     ] {
-        let count = findings.count_requests_with(field, value);
+        let requests = findings.requests.iter();
+        let requests = requests.filter(|request| request.field_text_or_empty(field) == value);
+        let count = requests.count();
         if count > 0 {
             let requests = plural_thousands(count, "request");
             let message = format!("{what}: that is the site's word, for {requests}");
@@ -252,16 +254,17 @@ fn add_request_finding(
     let time = entry.text_or_empty("arrived");
     let client = client_text(personal, entry);
     // What an impostor was served says nothing about the crawler, and the other way round.
-    let mut copies = all.served.iter().rev().filter(|(_, copy)| {
+    let copies = all.served.iter().rev().filter(|(_, copy)| {
         entry.data_text("version") == Some(&copy.version)
             && entry.data_text("host") == Some(&copy.host)
             && entry.data_text("identity") == Some(&copy.identity)
             && copy.time <= time
     });
+    // The last copy. One without an address may have been for this client.
     let served = copies
         .clone()
-        .find(|(_, copy)| client.is_some() && copy.client == client)
-        .or_else(|| copies.next());
+        .find(|(_, copy)| copy.client == client)
+        .or_else(|| copies.min_by_key(|(_, copy)| copy.client.is_some()));
     let mut finding = RequestFinding {
         number: entry.number,
         recorded: entry.time.clone(),
@@ -373,16 +376,12 @@ fn gap_finding(entry: &EvidenceEntry) -> Finding {
             "{entries} entries of this crawler were left out before {time}: too many came at once"
         ),
         "half_full" | "not_written" => {
-            let from = match entry.data_text("from") {
-                Some(from) => format!("from {from} until"),
-                None => "before".to_owned(),
-            };
             let why = if reason == "half_full" {
                 "because the log was half full. These requests passed, and broke no rule"
             } else {
                 "because the disk or the log was full"
             };
-            format!("missing entries of all crawlers {from} {time}: {entries}, {why}")
+            format!("missing entries of all crawlers from {from} until {time}: {entries}, {why}")
         }
         "clock" => {
             let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);
@@ -412,7 +411,6 @@ const MAX_RECORDED_TARGET: usize = 2048;
 const MAX_CACHED_READINGS: usize = 256;
 
 /// The verdict of the robots.txt files in the case on a request.
-#[derive(Debug)]
 pub enum CaseRobotsVerdict {
     /// All versions disallow it.
     Disallowed,

@@ -157,7 +157,7 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
     };
     let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
     let unlicensed: Vec<_> = requests.iter().filter(|one| one.lacks_license()).collect();
-    let mut others: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut others = BTreeMap::new();
     for one in requests {
         if !one.is_disallowed() && !one.lacks_license() {
             *others.entry(policy_words(one)).or_default() += 1;
@@ -171,14 +171,10 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
         "to {hosts} without the licence that the site's policy asks for{}",
         names_text(&unlicensed, "licences", |one| one.license.clone())
     );
-    let mut facts = vec![(disallowed.len(), disallows), (unlicensed.len(), lacks)];
-    facts.extend(
-        others
-            .into_iter()
-            .map(|(what, count)| (count, what.to_owned())),
-    );
+    let mut facts = vec![(disallows, disallowed.len()), (lacks, unlicensed.len())];
+    facts.extend(others);
     let mut sentences = Vec::new();
-    for (count, what) in facts {
+    for (what, count) in facts {
         if count > 0 {
             let begin = match sentences.len() {
                 0 => format!("{when}, {subject} sent"),
@@ -188,109 +184,126 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
             sentences.push(format!("{begin} {count} {what}."));
         }
     }
-    let mut in_doubt: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in &disallowed {
-        let history = one.field_text_or_empty(RecordField::History);
-        let why = match (&*one.field_text_or_empty(RecordField::Kind), &*history) {
-            ("unproven", "perhaps_cached") => {
-                "a cache in front of the site may have answered with an older robots.txt"
-            }
-            ("unproven" | "stale_copy", _) => "the client may have used an older robots.txt",
-            ("ambiguous", _) => "the path can be read in two ways, and robots.txt allows one",
-            _ => continue,
-        };
+    let mut in_doubt: BTreeMap<_, usize> = BTreeMap::new();
+    let reasons = disallowed.iter().map(|one| one.kind_reason());
+    for why in reasons.filter(|why| why.starts_with("may be no violation")) {
         *in_doubt.entry(why).or_default() += 1;
     }
     for (why, count) in in_doubt {
-        let count = plural_thousands(count, "disallowed request");
-        sentences.push(format!("{count} may be no violation: {why}."));
+        let count = thousands(count);
+        sentences.push(format!("Of the disallowed requests, {count} {why}."));
     }
     sentences.push(answers_sentence(requests));
     join(sentences, " ") + &served_sentence(requests)
 }
 
 /// What a request was that robots.txt does not disallow, and that lacked no licence.
-fn policy_words(request: &RequestFinding) -> &'static str {
-    if let Some(words) = request.passing_words() {
-        return words;
-    }
-    match &*request.field_text_or_empty(RecordField::Kind) {
-        "impostor" => {
-            "that the site's policy does not allow (the client only pretended to be the crawler)"
-        }
-        "trapped" => "that the site's policy does not allow (the client requested a trap)",
-        "unverified" => "that the site's policy does not allow (the client is not verified)",
-        "too_fast" => "that the site's policy does not allow (too fast)",
-        _ => "that the site's policy does not allow",
+fn policy_words(request: &RequestFinding) -> String {
+    match request.passing_words() {
+        Some(words) => words.to_owned(),
+        None => format!(
+            "that the site's policy does not allow ({})",
+            request.kind_reason()
+        ),
     }
 }
 
-/// How many requests the site refused or would have refused, and how many got their page.
+/// How many requests the site refused or would have refused, and how they were answered. Counts of 0
+/// are left out, except that of the refused requests.
 fn answers_sentence(requests: &[&RequestFinding]) -> String {
-    let count = |field, is_counted: fn(&str) -> bool| {
-        let texts = requests.iter().filter_map(|one| text(one, field));
-        texts.filter(|text| is_counted(text)).count()
-    };
-    let observed = count(RecordField::Would, |_| true);
-    let refused = thousands(count(RecordField::Action, |action| action != "pass"));
-    let all = plural_thousands(requests.len(), "request");
-    let mut sentence = format!("In all, the site refused {refused} of {all}");
-    if observed > 0 {
-        let observed = thousands(observed);
-        sentence +=
-            &format!("; it let {observed} pass that it would have refused under enforcement");
-    }
-    let sent = count(RecordField::Status, |status| status == "200");
-    if sent > 0 {
-        let sent = plural_thousands(sent, "request");
-        sentence += &format!(". {sent} got the page (status 200)");
-    }
-    let mut reserved = requests.to_vec();
+    let actions = requests
+        .iter()
+        .filter_map(|one| text(one, RecordField::Action));
+    let refused = actions.filter(|action| action != "pass");
+    let mut sentence = format!(
+        "In all, the site refused {} of {}",
+        thousands(refused.count()),
+        plural_thousands(requests.len(), "request")
+    );
+    let all = &requests.to_vec();
+    let mut reserved = all.clone();
     reserved.retain(|one| one.is_reserved());
-    if !reserved.is_empty() {
-        sentence += &format!(
-            ". In all, {} of {all} passed to a page with a published reservation of text and data mining",
-            thousands(reserved.len())
-        );
-    }
-    reserved.retain(|one| {
-        text(one, RecordField::LicenseToken).is_some()
-            || one.field_text_or_empty(RecordField::Status) == "0"
-    });
-    if !reserved.is_empty() {
-        sentence += &format!(
-            "; {} of these had a licence token that was not checked, or got an answer that is not known",
-            thousands(reserved.len())
-        );
+    for (among, field, value, what) in [
+        (
+            all,
+            RecordField::Would,
+            "",
+            "passed that the site would have refused under enforcement",
+        ),
+        (all, RecordField::Status, "200", "got the page (status 200)"),
+        (
+            all,
+            RecordField::Status,
+            "0",
+            "got an answer that is not known: the site's own proxy sent it, or the client left before it",
+        ),
+        (
+            all,
+            RecordField::Reserved,
+            "",
+            "passed to a page with a published reservation of text and data mining (a request may be in several counts)",
+        ),
+        (
+            &reserved,
+            RecordField::LicenseToken,
+            "",
+            "to such a page had a licence token that was not checked",
+        ),
+        (
+            &reserved,
+            RecordField::Status,
+            "0",
+            "to such a page got an answer that is not known",
+        ),
+    ] {
+        let texts = among.iter().filter_map(|one| text(one, field));
+        let count = texts
+            .filter(|text| ["", text.as_str()].contains(&value))
+            .count();
+        if count > 0 {
+            sentence += &format!(". {} {what}", plural_thousands(count, "request"));
+        }
     }
     sentence + "."
 }
 
-/// How many of the requests against the policy came from a client that had been served robots.txt;
-/// empty without such requests.
+/// How many of the requests against the policy came from a client that had been served robots.txt,
+/// and of how many this is not known; empty without such requests.
 fn served_sentence(requests: &[&RequestFinding]) -> String {
-    let mut kinds = "disallowed";
-    let mut against = 0;
+    let mut kinds = "disallowed or without a licence";
+    let mut known = 0;
+    let mut unknown = 0;
     let mut served = 0;
     for one in requests {
-        if one.lacks_license() {
-            kinds = "disallowed or without a licence";
-        } else if !one.is_disallowed() {
+        if !one.is_disallowed() && !one.lacks_license() {
             continue;
         }
-        against += 1;
-        if one.served_to.is_some() && one.served_to == text(one, RecordField::Client) {
-            served += 1;
+        let client = text(one, RecordField::Client);
+        if one.served_at.is_some() && (client.is_none() || one.served_to.is_none()) {
+            unknown += 1;
+        } else {
+            known += 1;
+            served += usize::from(client.is_some() && client == one.served_to);
         }
     }
-    if against == 0 {
-        return String::new();
+    let mut sentences = String::new();
+    if unknown > 0 {
+        sentences = format!(
+            " For {} {kinds}, it is not known whether the client had been sent this robots.txt before: its address was \
+             not kept, or was deleted.",
+            plural_thousands(unknown, "request")
+        );
+        kinds = "for which it is known";
     }
-    format!(
-        " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before.",
-        plural_thousands(against, "request"),
-        thousands(served)
-    )
+    if known > 0 {
+        sentences += &format!(
+            " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before, as a \
+             client of the same class (explained below).",
+            plural_thousands(known, "request"),
+            thousands(served)
+        );
+    }
+    sentences
 }
 
 /// The names of these requests, such as their rules, in brackets; or their number with the word
@@ -368,8 +381,8 @@ fn site_sentences(case: &CaseFindings) -> String {
         }
     }
     let mut sentences = match latest {
-        None => "This case has no timestamp of an authority. The times are the site's word, and so is that the entries \
-                 are true and complete."
+        None => "This case has no timestamp of an authority. The times are only the site's word. Only the site says \
+                 that the entries are true and complete."
             .to_owned(),
         // The checks name it.
         Some(_) if all == 0 => String::new(),
@@ -473,13 +486,13 @@ mod tests {
         for part in [
             "GPTBot",
             "clients that call themselves GPTBot sent 1 request that",
-            "1 disallowed request may be no violation: a cache in front",
+            "Of the disallowed requests, 1 may be no violation: a cache in front",
             "1 request that the site's policy does not allow",
             "shop.example",
             "(Disallow: /cart/)",
             "refused 1 of 2 requests",
-            "it let 1 pass that",
-            "Of the 1 request disallowed, 1 came from an address or network",
+            ". 1 request passed that the site would have refused",
+            "Of the 1 request disallowed or without a licence, 1 came from an address or network",
             "2026-11-28 10:00:11 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
@@ -487,6 +500,46 @@ mod tests {
         }
         assert!(identity.contains("2 requests"), "{identity}");
         assert!(of_site.contains("disallows 1 request:"), "{of_site}");
+    }
+
+    #[test]
+    fn deleted_addresses_are_counted_as_not_known() {
+        let mut log = log_findings(&["violation", "violation", "violation"]);
+        for request in &mut log.requests {
+            request.served_at = Some("2026-11-28T09:00:00.000Z".to_owned());
+        }
+        let client = FieldValue::from_string("203.0.113.5".to_owned());
+        log.requests[0].request = with_fields(&[(RecordField::Verdict, "disallowed")]);
+        let happened = |log: &LogFindings| {
+            let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
+            happened
+        };
+        let partly = happened(&log);
+        for part in [
+            "For 1 request disallowed or without a licence, it is not known",
+            "Of the 2 requests for which it is known, 2 came",
+        ] {
+            assert!(partly.contains(part), "{part}: {partly}");
+        }
+        // The addresses of the copies were deleted, and that of one request was not.
+        log.requests[0].request.push(RecordField::Client, client);
+        for request in &mut log.requests {
+            request.served_to = None;
+        }
+        let unknown = happened(&log);
+        assert!(
+            unknown.contains("For 3 requests") && !unknown.contains("came from"),
+            "{unknown}"
+        );
+        // Nobody of the class was sent the file: that is known.
+        for request in &mut log.requests {
+            request.served_at = None;
+        }
+        let never = happened(&log);
+        assert!(
+            never.contains("Of the 3 requests disallowed or without a licence, 0 came"),
+            "{never}"
+        );
     }
 
     #[test]
@@ -542,7 +595,7 @@ mod tests {
             ),
             (
                 RecordField::Reserved,
-                "sent 1 request although a reservation of text and data mining was published",
+                "sent 1 request to a page with a published reservation of text and data mining",
             ),
         ] {
             log.requests[1].request = with_fields(&passed);
@@ -571,13 +624,17 @@ mod tests {
         let words: Vec<_> = log.requests.iter().map(|one| one.kind_words()).collect();
         assert_eq!(
             words,
-            ["violation; reserved", "violation; reserved", "violation"]
+            [
+                "violation; to a page with a published reservation of text and data mining",
+                "violation; to a page with a published reservation of text and data mining",
+                "violation"
+            ]
         );
         let unknown = FieldValue::Number(0);
         log.requests[0].request.push(RecordField::Status, unknown);
         let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        let part = "In all, 2 of 3 requests passed to a page with a published reservation of text and data mining; 2 of \
-                    these had a licence token that was not checked, or got an answer that is not known.";
+        let part = ". 2 requests passed to a page with a published reservation of text and data mining (a request may be in \
+                    several counts). 1 request to such a page had a licence token that was not checked. 1 request to such a page got an answer that is not known.";
         assert!(happened.contains(part), "{happened}");
     }
 
@@ -620,19 +677,28 @@ mod tests {
         for part in [
             "asks for (https://shop.example/license.xml).",
             "does not allow (the client only pretended to be the crawler).",
-            "refused 0 of 3 requests; it let 3 pass that it would have refused under enforcement. 1 request got",
+            "refused 0 of 3 requests. 3 requests passed that the site would have refused under enforcement. 1 request got",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }
+        assert!(!happened.contains("not known"), "{happened}");
     }
 
     #[test]
     fn requests_that_may_be_no_violation_are_counted_with_the_reason() {
-        let log = log_findings(&["stale_copy", "unproven", "ambiguous", "violation"]);
+        let kinds = [
+            "stale_copy",
+            "unproven",
+            "ambiguous",
+            "violation",
+            "not_bound",
+        ];
+        let log = log_findings(&kinds);
         let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
-            "2 disallowed requests may be no violation: the client may have used an older",
-            "1 disallowed request may be no violation: the path can be read in two ways",
+            "Of the disallowed requests, 2 may be no violation: the client may have used an older",
+            "Of the disallowed requests, 1 may be no violation: the path can be read in two ways",
+            "Of the disallowed requests, 1 may be no violation: robots.txt does not bind this crawler",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }

@@ -9,7 +9,7 @@ use x509_parser::der_parser::asn1_rs::{Any, FromDer};
 use x509_parser::parse_x509_certificate;
 
 /// The content of a timestamp by an authority.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct AuthorityTimestamp {
     /// The hash that has the timestamp.
     pub hash: Hash,

@@ -30,7 +30,7 @@ const EVENT_TABLES: [&str; 4] = [
 ];
 
 /// The clocks of the store and of this instance at one moment. Converts times between them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct StoreClockOffset {
     /// Milliseconds of the store's clock.
     pub store: i64,
@@ -75,16 +75,15 @@ pub fn is_key_of<T: FactTable>(key: &str) -> bool {
 
 /// The key of a fact of one writer.
 pub fn writer_key(writer: &str, fact: &AnyFact) -> String {
+    use ColumnValue::*;
     let mut key = format!("{}\n{writer}", fact.table().name);
     for part in fact.key() {
         key.push('\n');
         match part {
-            ColumnValue::Text(text) => key.push_str(&text),
-            ColumnValue::Integer(number) | ColumnValue::Time(Timestamp(number)) => {
-                key.push_str(&number.to_string())
-            }
+            Text(text) => key.push_str(&text),
+            Integer(number) | Time(Timestamp(number)) => key.push_str(&number.to_string()),
             // No key has such columns.
-            ColumnValue::Null | ColumnValue::Bytes(_) => {}
+            _ => {}
         }
     }
     key

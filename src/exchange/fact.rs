@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 
 /// A fact in the format of the shared store.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct SharedFact {
     /// Its table and further parts, separated by line feeds (see `codec`). The store does not parse
     /// it.
@@ -68,8 +66,10 @@ impl MergedFacts {
 
     /// Removes and returns the first facts in the order of keys, at most `most`.
     pub fn take_first(&mut self, most: usize) -> Vec<SharedFact> {
-        let taken = (0..most).map_while(|_| self.0.pop_first());
-        taken.map(|(_, fact)| fact).collect()
+        (0..most)
+            .map_while(|_| self.0.pop_first())
+            .map(|(_, fact)| fact)
+            .collect()
     }
 
     /// Removes the facts for whose key `keep` returns false.

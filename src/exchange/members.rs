@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// been served after it.
 const REPORT_SLACK: i64 = 60;
 
-#[derive(Clone, Debug)]
 struct ExchangeMember {
     member: Member,
     /// The log entry in which its run first appeared.
@@ -25,7 +24,7 @@ struct ExchangeMember {
 }
 
 /// The peers by their ids.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct ExchangeMembers(BTreeMap<String, ExchangeMember>);
 
 impl ExchangeMembers {
@@ -98,8 +97,11 @@ impl ExchangeMembers {
     /// Runs whose publications a later run reported again as its own: those of peers, and `own`,
     /// the previous run of this instance.
     pub fn continued_runs(&self, own: Option<&str>) -> BTreeSet<String> {
-        let peers = self.iter().filter_map(|member| member.continues.as_deref());
-        peers.chain(own).map(str::to_owned).collect()
+        self.iter()
+            .filter_map(|member| member.continues.as_deref())
+            .chain(own)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The ids of peers that last reported more than 25 hours (`MEMBER_GONE_AFTER`) before a

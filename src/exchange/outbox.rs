@@ -19,11 +19,11 @@ const MAX_WAITING: usize = 65_536;
 const MAX_OF_CLIENTS: usize = 1_000;
 
 /// The queue.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FactOutbox(Mutex<OutboxContent>);
 
 /// The content of a [`FactOutbox`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OutboxContent {
     /// The latest change of each fact.
     pub facts: BTreeMap<FactKey, Fact>,
@@ -64,13 +64,8 @@ impl FactOutbox {
     }
 
     /// How many facts wait.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         lock(&self.0).facts.len()
-    }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -109,6 +104,6 @@ mod tests {
             (MAX_OF_CLIENTS + 1, false)
         );
         assert_eq!(waiting.facts.get(&served.key()), Some(&served));
-        assert!(outbox.is_empty());
+        assert_eq!(outbox.count(), 0);
     }
 }

@@ -38,7 +38,7 @@ pub struct OwnPublications {
 }
 
 /// What is to be written to the store.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PublicationChanges {
     /// New or changed records.
     pub facts: Vec<SharedFact>,

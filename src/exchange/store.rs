@@ -48,7 +48,7 @@ pub struct LogEntry {
 }
 
 /// What one pipeline writes, in this order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct StoreBatch {
     /// Facts that replace stored ones. Without a value: `ZADD GT` into `served` or `clients`. With
     /// one: `HSET` into `facts`.
@@ -100,7 +100,6 @@ pub struct LogReadResult {
 }
 
 /// The content of the sets and hashes.
-#[derive(Debug, Default)]
 pub struct StoreContents {
     /// All facts, with and without a value, except robots.txt files (the table `versions`).
     pub facts: Vec<SharedFact>,
@@ -109,7 +108,7 @@ pub struct StoreContents {
 }
 
 /// Why a call of the store failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store cannot be reached, or did not answer in time. Whether a batch was written is
     /// unknown; writing it again does no harm.
@@ -129,7 +128,7 @@ pub enum StoreError {
 }
 
 /// A shared deadline for all calls of a store. There is none until a stop sets one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct StoreDeadline(Arc<Mutex<Option<Instant>>>);
 
 impl StoreDeadline {

@@ -223,7 +223,7 @@ impl FromStr for PublishedRobots {
 }
 
 /// When a fact may be deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum Expiry {
     /// Only when a later fact or a removal replaces it.
     Never,
@@ -234,7 +234,7 @@ pub enum Expiry {
 }
 
 /// A column of a table.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct ColumnSchema {
     /// Its name.
     pub name: &'static str,
@@ -256,7 +256,7 @@ impl ColumnSchema {
 }
 
 /// The table of a kind of fact.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct SqlTableSchema {
     /// Its name.
     pub name: &'static str,

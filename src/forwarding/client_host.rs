@@ -15,7 +15,7 @@ const FIELDS: [(&str, HeaderName); 3] = [
 ];
 
 /// Which host is replaced by which.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct HostReplacement<'a> {
     /// The Host that the origin got, with its port if it has one.
     pub origin_host: &'a str,

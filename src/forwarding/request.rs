@@ -29,7 +29,6 @@ const X_FORWARDED_PREFIX: &str = "x-forwarded-";
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
 /// What [`write_request`] needs to know about a request.
-#[derive(Debug)]
 pub struct ForwardingFacts<'a> {
     /// The host of the request; empty for an HTTP/1.0 request without one.
     pub host: &'a [u8],

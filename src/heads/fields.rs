@@ -4,7 +4,7 @@
 use super::{ForwardingFieldSet, SignatureFields, is_license_token};
 
 /// The parts of a request's head. Of several lines of a field, the first counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct HeadFields<'a> {
     /// The method.
     pub method: &'a [u8],

@@ -102,13 +102,15 @@ pub fn is_event_stream(content_type: &[u8]) -> bool {
     has_media_type(content_type, b"text/event-stream")
 }
 
+/// A content type without its parameters.
+pub fn media_type(content_type: &[u8]) -> &[u8] {
+    let mut parts = content_type.split(|byte| *byte == b';');
+    parts.next().unwrap_or_default().trim_ascii()
+}
+
 /// Whether a content type is this type, whatever its parameters.
 pub fn has_media_type(content_type: &[u8], media: &[u8]) -> bool {
-    let own = content_type
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or_default();
-    own.trim_ascii().eq_ignore_ascii_case(media)
+    media_type(content_type).eq_ignore_ascii_case(media)
 }
 
 /// The lines of one field, joined by `, ` (RFC 9110 section 5.3); `None` without lines. Several
@@ -130,7 +132,7 @@ pub fn is_license_token(value: &[u8]) -> bool {
 }
 
 /// The fields of an HTTP message signature, as they came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct SignatureFields<'a> {
     /// `Signature-Input`.
     pub input: &'a str,

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 
 /// The head of a page as far as it was read. The handlers of one page share it. They run one after
 /// the other, so that no lock is contended.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct HeadState {
     /// The policy's directives for metas.
     ours: RobotsTags,

@@ -115,7 +115,6 @@ pub(super) fn parse_content(content: &str) -> Option<Directives> {
 }
 
 /// What a page says to search engines.
-#[derive(Default)]
 pub struct PageIndexing {
     /// The directives of all metas, also of those in its body: Google obeys them, too.
     pub tags: RobotsTags,

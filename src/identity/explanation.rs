@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The lists and DNS answers that an identity finding rests on.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct ProofBasis {
     /// The lists that have the address; all lists of the crawler if none has it. For a signature,
     /// the key directory.

@@ -16,7 +16,7 @@ const TEST_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 const MAX_SECONDS: i64 = 100_000_000_000;
 
 /// Why a text is no key directory.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyDirectoryError {
     /// It is longer than any directory.
     #[error("it is longer than {MAX_BYTES} bytes")]
@@ -92,10 +92,7 @@ fn parse_public_key(value: serde_json::Value) -> Option<PublicKey> {
         .ok()
         .filter(|bytes| bytes.len() == 32)?;
     Some(PublicKey {
-        names: [Some(thumbprint(&bytes)), key.kid]
-            .into_iter()
-            .flatten()
-            .collect(),
+        names: [thumbprint(&bytes)].into_iter().chain(key.kid).collect(),
         bytes,
         not_before: key.nbf.map(to_seconds),
         expires: key.exp.map(to_seconds),

@@ -3,7 +3,9 @@
 //! these as texts with remarks (`google.com (host must start google-proxy-)`), which this module
 //! parses.
 
-use crate::crawlers::{Crawler, CrawlerIndex, Registry};
+use crate::crawlers::{
+    Crawler, CrawlerIndex, Registry, ends_with_ignore_case, starts_with_ignore_case,
+};
 use crate::yaml::strip_http_scheme;
 
 /// The remark on a host that may confirm a crawler and never refute it.
@@ -37,23 +39,14 @@ impl HostPattern {
     /// Ignores case, and a dot at the end of the name.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
-        let suffix = self.suffix.as_bytes();
-        let Some((before, end)) = name
-            .len()
-            .checked_sub(suffix.len())
-            .and_then(|at| name.split_at_checked(at))
-        else {
-            return false;
-        };
-        let starts = name
-            .get(..self.prefix.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(self.prefix.as_bytes()));
-        end.eq_ignore_ascii_case(suffix) && matches!(before.last(), None | Some(b'.')) && starts
+        ends_with_ignore_case(name, self.suffix.as_bytes())
+            && starts_with_ignore_case(name, self.prefix.as_bytes())
+            && matches!(name[..name.len() - self.suffix.len()], [] | [.., b'.'])
     }
 }
 
 /// How one crawler can be proven.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ProofMeans {
     /// The published lists that crawlgate can read.
     pub lists: Vec<ListId>,
@@ -132,7 +125,6 @@ impl ProofMeans {
 }
 
 /// How every crawler of a registry can be proven.
-#[derive(Debug)]
 pub struct RegistryProofMeans {
     /// The URLs of all lists and key directories, by [`ListId`].
     pub urls: Vec<String>,

@@ -43,11 +43,13 @@ use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Identity, IdentityDoubt, ProofKind, is_public_address};
 use Identity::{Impostor, Pending, Verified};
+use ListMembership::*;
+use ReverseDnsResult::*;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The identity of a client, and its proof.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct IdentityFinding {
     /// The identity.
     pub identity: Identity,
@@ -81,7 +83,7 @@ impl IdentityFinding {
 }
 
 /// What [`IdentityVerifier::apply`] does once the request counts.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct IdentityEffects {
     /// The address to queue for DNS.
     dns_address: Option<IpAddr>,
@@ -99,7 +101,7 @@ impl IdentityEffects {
 }
 
 /// A request that claims to come from a crawler.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct IdentityClaim<'a> {
     /// The claimed crawler.
     pub claim: Claim,
@@ -114,7 +116,7 @@ pub struct IdentityClaim<'a> {
 }
 
 /// The kinds of proof in use, beside reverse DNS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct ProofMethods {
     /// Published lists of networks.
     pub lists: bool,
@@ -160,7 +162,7 @@ impl IdentityVerifier {
             means,
             replays: SignatureReplayCache::default(),
             methods,
-            dropped_lookups: AtomicU64::new(0),
+            dropped_lookups: 0.into(),
         }
     }
 
@@ -249,10 +251,11 @@ impl IdentityVerifier {
         now: Timestamp,
         effects: &mut IdentityEffects,
     ) -> IdentityFinding {
-        let by_policy = match claimed.by_policy {
-            identity @ (Verified | Impostor) => IdentityFinding::new(identity, ProofKind::Networks),
-            identity => IdentityFinding::new(identity, ProofKind::None),
+        let proof = match claimed.by_policy {
+            Verified | Impostor => ProofKind::Networks,
+            _ => ProofKind::None,
         };
+        let by_policy = IdentityFinding::new(claimed.by_policy, proof);
         if by_policy.identity == Verified {
             return by_policy;
         }
@@ -269,18 +272,18 @@ impl IdentityVerifier {
         let lists = if self.methods.lists {
             self.lists.look_up(means, address, now)
         } else {
-            ListMembership::Undecided(IdentityDoubt::NoEvidence)
+            Undecided(IdentityDoubt::NoEvidence)
         };
         let asked = self.uses_dns_for(means) && is_public_address(address);
         let names = if asked {
             self.names.look_up(means, address, now)
         } else {
-            ReverseDnsResult::Unknown
+            Unknown
         };
-        if lists == ListMembership::Inside {
+        if lists == Inside {
             return IdentityFinding::new(Verified, ProofKind::List);
         }
-        if matches!(names, ReverseDnsResult::Confirmed { .. }) {
+        if matches!(names, Confirmed { .. }) {
             return IdentityFinding::new(Verified, ProofKind::ReverseDns);
         }
         let Err(signature) = self.check_signature(claimed, means, now, effects) else {
@@ -292,7 +295,7 @@ impl IdentityVerifier {
                 IdentityFinding::new(Impostor, proof)
             }
             _ => {
-                let is_suspected = lists == ListMembership::Outside && !self.uses_dns_for(means);
+                let is_suspected = lists == Outside && !self.uses_dns_for(means);
                 let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
                 let doubt = self.doubt_reason(means, address, would_accuse, &lists, &names);
                 IdentityFinding {
@@ -323,12 +326,12 @@ impl IdentityVerifier {
             return PerhapsProxy;
         }
         match (names, lists) {
-            (ReverseDnsResult::RefutedOnce { .. }, _) => DnsOneAnswer,
-            (ReverseDnsResult::Failed { .. }, _) => DnsFailed,
-            (ReverseDnsResult::NoForward { .. }, _) => DnsNoForward,
-            (ReverseDnsResult::Unknown, _) if self.uses_dns_for(means) => DnsPending,
-            (_, ListMembership::Undecided(doubt)) => *doubt,
-            (ReverseDnsResult::Unknown, ListMembership::Outside) => DnsNotAsked,
+            (RefutedOnce { .. }, _) => DnsOneAnswer,
+            (Failed { .. }, _) => DnsFailed,
+            (NoForward { .. }, _) => DnsNoForward,
+            (Unknown, _) if self.uses_dns_for(means) => DnsPending,
+            (_, Undecided(doubt)) => *doubt,
+            (Unknown, Outside) => DnsNotAsked,
             _ => NoEvidence,
         }
     }
@@ -343,13 +346,13 @@ impl IdentityVerifier {
         lists: &ListMembership,
         names: &ReverseDnsResult,
     ) -> Option<ProofKind> {
-        let is_refuted = matches!(names, ReverseDnsResult::Refuted { .. });
+        let is_refuted = matches!(names, Refuted { .. });
         let agrees = is_refuted || means.hosts.is_empty();
         // The owner's own list decides alone where DNS is not asked.
         if outside_policy && (agrees || !self.uses_dns_for(means)) {
             return Some(ProofKind::Networks);
         }
-        if *lists == ListMembership::Outside && agrees {
+        if *lists == Outside && agrees {
             return Some(if is_refuted {
                 ProofKind::ListAndReverseDns
             } else {

@@ -17,6 +17,7 @@ use crate::facts::{AddressProof, Fact};
 use crate::locks::lock;
 use crate::state::StateStore;
 use crate::time::Timestamp;
+use ReverseDnsResult::*;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -30,11 +31,9 @@ const CONFIRMED_TTL: (Duration, Duration) =
     (Duration::from_secs(3_600), Duration::from_secs(86_400));
 /// The bounds for the time to live of an answer without a confirmed name.
 const NAMELESS_TTL: (Duration, Duration) = (MIN_REFUTATION_GAP, Duration::from_secs(6 * 3_600));
-/// How long a confirmed name counts after its answer has expired, while it is queried again.
-const CONFIRMED_GRACE: Duration = Duration::from_secs(86_400);
-/// How long an answer without a name is kept after it has expired, so that the next one is the
-/// second.
-const NAMELESS_MEMORY: Duration = Duration::from_secs(86_400);
+/// How long an answer is kept after it has expired. A confirmed name counts meanwhile, while it is
+/// queried again. After an answer without a name, the next one is the second.
+const ANSWER_MEMORY: Duration = Duration::from_secs(86_400);
 /// The least time between two queries about an address.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// The most addresses without a name that are stored: clients choose how many there are.
@@ -50,7 +49,7 @@ pub struct ReverseDnsNames {
 }
 
 /// A definite answer of DNS.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DefiniteDnsAnswer {
     pub names: Arc<ReverseDnsNames>,
     /// When DNS first gave this answer, without another one since.
@@ -100,11 +99,7 @@ impl DefiniteDnsAnswer {
 
     /// The answer is kept a day longer than it counts.
     fn remembered_until(&self) -> Timestamp {
-        self.until.plus(if self.names.confirmed.is_empty() {
-            NAMELESS_MEMORY
-        } else {
-            CONFIRMED_GRACE
-        })
+        self.until.plus(ANSWER_MEMORY)
     }
 }
 
@@ -123,12 +118,10 @@ impl ReverseDnsEntry {
     fn look_up(&self, means: &ProofMeans, now: Timestamp) -> ReverseDnsResult {
         let lookup = match &self.answer {
             Some(answer) => evaluate_answer(answer, means, now),
-            None => ReverseDnsResult::Unknown,
+            None => Unknown,
         };
         match self.pending_query {
-            Some((at, true)) if lookup == ReverseDnsResult::Unknown => {
-                ReverseDnsResult::Failed { at }
-            }
+            Some((at, true)) if lookup == Unknown => Failed { at },
             _ => lookup,
         }
     }
@@ -160,7 +153,7 @@ impl Expires for ReverseDnsEntry {
 }
 
 /// What DNS says about an address that claims to be a certain crawler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum ReverseDnsResult {
     /// This host name of the crawler belongs to the address, and resolves to it.
     Confirmed {
@@ -261,7 +254,7 @@ impl ReverseDnsTable {
             .get_with(self.table.hash(address), |entry| {
                 (entry.address == address).then(|| entry.look_up(means, now))
             })
-            .unwrap_or(ReverseDnsResult::Unknown)
+            .unwrap_or(Unknown)
     }
 
     /// The entry of exactly this address: another one may have the same hash.
@@ -381,8 +374,6 @@ fn evaluate_answer(
     means: &ProofMeans,
     now: Timestamp,
 ) -> ReverseDnsResult {
-    use ReverseDnsResult::*;
-
     if now > answer.remembered_until() {
         return Unknown;
     }

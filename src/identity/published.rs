@@ -33,7 +33,7 @@ use std::time::Duration;
 pub const MAX_LIST_AGE: Duration = Duration::from_secs(7 * 86_400);
 
 /// A network list or key directory that was fetched and parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ParsedList {
     /// The networks of a list.
     pub table: NetworkTable,
@@ -76,7 +76,6 @@ impl ParsedList {
 }
 
 /// A list as fetched from a server or read from a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedList {
     pub bytes: Vec<u8>,
     /// The `ETag`; empty without one.
@@ -140,7 +139,7 @@ impl ListUpdateResult {
 }
 
 /// Why a fetched list is rejected. The former one stays.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRejection {
     /// It is not a network list.
     #[error(transparent)]
@@ -161,7 +160,7 @@ pub enum ListRejection {
 }
 
 /// Why a list could not be updated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ListFailure {
     /// The first failure since the last success.
     pub since: Timestamp,
@@ -170,7 +169,7 @@ pub struct ListFailure {
 }
 
 /// What the lists of a crawler say about an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum ListMembership {
     /// The address is in this list.
     Inside,
@@ -210,7 +209,7 @@ impl PublishedLists {
             lists.push(ListSlot {
                 url: url.clone(),
                 known: ArcSwapOption::new(known.map(Arc::new)),
-                is_fetch_requested: AtomicBool::new(false),
+                is_fetch_requested: false.into(),
             });
         }
         PublishedLists {
@@ -276,6 +275,7 @@ impl PublishedLists {
     /// old one. It is outside only if all lists are known and fresh, one has its family (IPv4 or
     /// IPv6), and they are complete. Takes no lock.
     pub fn look_up(&self, means: &ProofMeans, address: IpAddr, now: Timestamp) -> ListMembership {
+        use IdentityDoubt::*;
         use ListMembership::*;
 
         let mut all_known = true;
@@ -294,15 +294,15 @@ impl PublishedLists {
             covered |= known.table.has_family(address);
         }
         if !all_known {
-            Undecided(IdentityDoubt::ListUnknown)
+            Undecided(ListUnknown)
         } else if !all_fresh {
-            Undecided(IdentityDoubt::ListOld)
+            Undecided(ListOld)
         } else if !covered && !means.lists.is_empty() {
-            Undecided(IdentityDoubt::ListOtherKind)
+            Undecided(ListOtherKind)
         } else if means.are_lists_complete {
             Outside
         } else {
-            Undecided(IdentityDoubt::NoEvidence)
+            Undecided(NoEvidence)
         }
     }
 

@@ -18,6 +18,7 @@ use crate::files;
 use crate::scheduler::{JobWaker, Scheduler};
 use crate::settings::{IdentitySettings, ListSource};
 use crate::time::Timestamp;
+use ListFetchResult::*;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -50,18 +51,15 @@ pub fn update_list(
     from: &ListSource,
     now: Timestamp,
 ) -> ListUpdateReport {
+    use ListSource::*;
     let url = lists.url(list).to_owned();
     let known = lists.get(list);
     let former = known.as_deref().map(|known| &known.copy);
-    let is_copy = matches!(from, ListSource::Directory(_) | ListSource::Mirror(_));
+    let is_copy = matches!(from, Directory(_) | Mirror(_));
     let fetched = match from {
-        ListSource::Directory(directory) => {
-            read_list_file(&directory.join(list_file_name(&url)), former, now)
-        }
-        ListSource::Mirror(mirror) => {
-            fetch_list(&format!("{mirror}/{}", list_file_name(&url)), former, now)
-        }
-        ListSource::Published | ListSource::Off => fetch_list(&url, former, now),
+        Directory(directory) => read_list_file(&directory.join(list_file_name(&url)), former, now),
+        Mirror(mirror) => fetch_list(&format!("{mirror}/{}", list_file_name(&url)), former, now),
+        Published | Off => fetch_list(&url, former, now),
     };
     let networks = known.as_ref().map_or(0, |known| known.entry_count());
     let mut result = ListUpdateReport {
@@ -70,12 +68,10 @@ pub fn update_list(
         ..ListUpdateReport::default()
     };
     match fetched {
-        Ok(ListFetchResult::Unchanged(checked)) => lists.record_confirmation(list, checked),
+        Ok(Unchanged(checked)) => lists.record_confirmation(list, checked),
         // An operator's server should have it; a mirror and a directory need not.
-        Ok(ListFetchResult::Absent) if networks == 0 && is_copy => {
-            result.result = ListUpdateResult::Absent
-        }
-        Ok(ListFetchResult::Absent) => {
+        Ok(Absent) if networks == 0 && is_copy => result.result = ListUpdateResult::Absent,
+        Ok(Absent) => {
             let error = if is_copy {
                 "its copy is gone"
             } else {
@@ -84,7 +80,7 @@ pub fn update_list(
             result.fail(ListUpdateResult::Unreachable, error.to_owned());
         }
         Err(error) => result.fail(ListUpdateResult::Unreachable, error),
-        Ok(ListFetchResult::List(fetched)) => match lists.replace_list(list, fetched) {
+        Ok(List(fetched)) => match lists.replace_list(list, fetched) {
             Ok(update) => result = update,
             Err(error) => result.fail(ListUpdateResult::Refused, error.to_string()),
         },
@@ -148,7 +144,7 @@ fn fetch_list(
     let response = with_validators(request, etag, last_modified).call();
     let response = response.map_err(|error| failure_reason(&error))?;
     match response.status().as_u16() {
-        200 => Ok(ListFetchResult::List(FetchedList {
+        200 => Ok(List(FetchedList {
             etag: header_text(&response, "etag").unwrap_or_default(),
             last_modified: header_text(&response, "last-modified").unwrap_or_default(),
             bytes: read_body(response.into_body(), MAX_LIST_BYTES)
@@ -160,9 +156,9 @@ fn fetch_list(
             .flatten()
             .any(|known| !known.is_empty()) =>
         {
-            Ok(ListFetchResult::Unchanged(now))
+            Ok(Unchanged(now))
         }
-        404 | 410 => Ok(ListFetchResult::Absent),
+        404 | 410 => Ok(Absent),
         status => Err(format!("the answer is {status}")),
     }
 }
@@ -175,7 +171,7 @@ fn read_list_file(
     now: Timestamp,
 ) -> Result<ListFetchResult, String> {
     match read_changed_file(path, former, now) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ListFetchResult::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Absent),
         read => read.map_err(|error| format!("{}: {error}", path.display())),
     }
 }
@@ -189,9 +185,9 @@ fn read_changed_file(
     let checked = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
     let last_modified = checked.to_http_date();
     if former.is_some_and(|former| former.last_modified == last_modified) {
-        return Ok(ListFetchResult::Unchanged(checked));
+        return Ok(Unchanged(checked));
     }
-    Ok(ListFetchResult::List(FetchedList {
+    Ok(List(FetchedList {
         bytes: files::read_file_up_to(path, MAX_LIST_BYTES as u64)?,
         etag: String::new(),
         last_modified,

@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 use std::net::IpAddr;
 
 /// The first use of a signature.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct SignatureUse {
     address: IpAddr,
     expires: Timestamp,
@@ -22,7 +22,7 @@ impl Expires for SignatureUse {
 }
 
 /// The first use of each signature.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SignatureReplayCache(BoundedTable<SignatureUse>);
 
 impl SignatureReplayCache {

@@ -32,7 +32,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_millis(50);
 pub type DnsConfirmation = Result<(ReverseDnsNames, Duration), String>;
 
 /// A query and its answer, for people.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(serde::Serialize)]
 pub struct DnsQueryStep {
     /// The query.
     pub asked: String,

@@ -7,6 +7,7 @@ use super::keys::PublicKey;
 use super::signed::SignatureProblem::{self, *};
 use super::signed::{SignedRequest, VerifiedSignature};
 use super::{IdentityClaim, IdentityEffects, IdentityVerifier, ProofMeans};
+use crate::crawlers::starts_with_ignore_case;
 use crate::heads::SignatureFields;
 use crate::record::SignatureProof;
 use crate::time::Timestamp;
@@ -337,8 +338,6 @@ fn member_key(item: &Item) -> Option<&str> {
 
 /// Whether a URL is the origin or below it. Ignores case in the origin.
 fn is_within_origin(url: &str, origin: &str) -> bool {
-    let starts = url
-        .get(..origin.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(origin));
-    starts && matches!(url.as_bytes().get(origin.len()), None | Some(b'/'))
+    starts_with_ignore_case(url.as_bytes(), origin.as_bytes())
+        && matches!(url.as_bytes().get(origin.len()), None | Some(b'/'))
 }

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
 /// The parts of a request that a signature may cover, with its signature fields.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SignedRequest<'a> {
     /// The Host field or `:authority`.
     pub host: &'a [u8],
@@ -23,7 +23,7 @@ pub struct SignedRequest<'a> {
 }
 
 /// A good signature of the crawler's agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct VerifiedSignature {
     /// When the signature expires.
     pub expires: Timestamp,

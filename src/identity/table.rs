@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// A set of networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct NetworkTable {
     networks: Vec<IpNet>,
     /// The same addresses as ranges that do not overlap: the first and the last address of each,

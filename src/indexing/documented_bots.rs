@@ -3,7 +3,7 @@
 //! instead. The lints (checks) of a policy quote this table.
 
 /// What an operator documents about its crawler and directives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct DocumentedBot {
     /// Names by which X-Robots-Tag addresses it, in lower case.
     pub names: &'static [&'static str],

@@ -140,7 +140,7 @@ fn has_bot_name(member: &str) -> bool {
 
 /// The position of a line among the lines of a response. A recipient may join them (RFC 9110 section
 /// 5.3); in this order no line for every bot becomes one for a single bot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineOrder {
     /// No bot's name.
     Unscoped,

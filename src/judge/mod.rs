@@ -28,6 +28,7 @@ use crate::verdict::{
     SiteClaim, claim_with_method, decide_for, explain_decision, explain_unclaimed,
     identity_by_policy,
 };
+use RateCheckMode::*;
 use std::sync::Arc;
 use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
 
@@ -64,15 +65,13 @@ impl Judge {
     /// Judges a request, which must not have been judged before: it counts against the crawl rate,
     /// as a visit of the host, and marks the client if it hits a trap.
     pub fn judge(&self, request: &RequestCopy) -> Judgement {
-        WORKSPACE
-            .with_borrow_mut(|workspace| self.judge_with(request, workspace, RateCheckMode::Count))
+        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, Count))
     }
 
     /// What [`Judge::judge`] would find now, without counting the request. Changes nothing. For a
     /// request that was judged before and that a proxy asks about again.
     pub fn preview(&self, request: &RequestCopy) -> Judgement {
-        WORKSPACE
-            .with_borrow_mut(|workspace| self.judge_with(request, workspace, RateCheckMode::Check))
+        WORKSPACE.with_borrow_mut(|workspace| self.judge_with(request, workspace, Check))
     }
 
     /// Judges a request by the policies in force. Only with `RateCheckMode::Count` it counts, and
@@ -91,7 +90,7 @@ impl Judge {
             Err(claim) => return Judgement::Unclaimed { claim, snapshot },
         };
         let mut evaluation = self.evaluate(request, claimant, facts);
-        if rate == RateCheckMode::Count
+        if rate == Count
             && !self
                 .proofs
                 .record_signature(&evaluation.identity_effects, facts.now)
@@ -111,7 +110,7 @@ impl Judge {
             .map(Arc::new);
         let identity = evaluation.input.facts.identity;
         let cached_versions = evaluation.input.cached_versions;
-        if rate == RateCheckMode::Count {
+        if rate == Count {
             self.apply_effects(evaluation, &decision, request);
         }
         let is_robots_txt = decision.action == Action::RobotsTxt;
@@ -192,12 +191,7 @@ impl Judge {
                 .cached_versions
                 .with_possible_cache(claimant, facts.now);
         }
-        let decision = self.decide(
-            request,
-            &input,
-            RateCheckMode::Check,
-            &mut DecisionScratch::default(),
-        );
+        let decision = self.decide(request, &input, Check, &mut DecisionScratch::default());
         let mut explanation = explain_decision(&input, &decision, response);
         explanation.proof = proof.name();
         explanation.doubt = doubt;
@@ -407,9 +401,9 @@ impl Judge {
                 cached_versions,
             };
             // A marked client would have been blocked for its mark, and not for this request.
-            let behaviour =
-                self.behaviours
-                    .evaluate(&input, request.arrival.monotonic, RateCheckMode::Check);
+            let behaviour = self
+                .behaviours
+                .evaluate(&input, request.arrival.monotonic, Check);
             let behaviour = RecentBehaviour {
                 trapped: false,
                 ..behaviour
@@ -440,15 +434,12 @@ impl Judge {
     /// crawl delay, or 0 without one. A request that came too soon was not counted; for it, its
     /// Retry-After.
     pub fn undo_rate_count(&self, request: &RequestCopy, judged: &SiteJudgement) -> u32 {
-        let SiteJudgement {
-            decision, identity, ..
-        } = judged;
-        if let Some(seconds) = decision.slow_retry_after() {
+        if let Some(seconds) = judged.decision.slow_retry_after() {
             return seconds;
         }
         let target = origin_form(request.target());
         let facts = RequestFacts {
-            identity: *identity,
+            identity: judged.identity,
             ..request.to_facts(&target)
         };
         let claimant = judged.claimant(request.host());
@@ -474,15 +465,12 @@ impl Judge {
         let Some(judged) = record.judged() else {
             return;
         };
-        let SiteJudgement {
-            decision, identity, ..
-        } = judged;
         let request = &record.request;
-        if decision.action != Action::RobotsTxt {
+        if judged.decision.action != Action::RobotsTxt {
             return;
         }
         let facts = RequestFacts {
-            identity: *identity,
+            identity: judged.identity,
             now,
             ..request.to_facts(b"/robots.txt")
         };
@@ -492,7 +480,7 @@ impl Judge {
             self.registry,
             judged.entry(),
             request.host(),
-            decision.claim,
+            judged.decision.claim,
             now,
         );
         if let Some(path) = request.proxies {
@@ -501,7 +489,7 @@ impl Judge {
                 judged.entry(),
                 request.host(),
                 ProxiedFetch {
-                    claim: decision.claim,
+                    claim: judged.decision.claim,
                     path,
                 },
                 now,

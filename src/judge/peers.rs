@@ -29,7 +29,7 @@ struct UnconfirmedRecord {
 }
 
 /// The numbers of records that waited, by outcome.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct ConfirmationCounts {
     /// Violations that the peers confirmed.
     pub confirmed: u64,

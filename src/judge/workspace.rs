@@ -30,7 +30,7 @@ const SLOTS: usize = 1 << 10;
 const MAX_USER_AGENT: usize = 512;
 
 /// A hash table of the claims of recent user agents.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ClaimCache {
     /// The snapshot of the claims. Weak, so that the cache does not keep the policies in memory.
     snapshot: Weak<Snapshot>,
@@ -39,7 +39,7 @@ pub struct ClaimCache {
     slots: Vec<ClaimSlot>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct ClaimSlot {
     /// The index of the site; `None` for a host that no site claims.
     site: Option<usize>,

@@ -27,7 +27,7 @@ pub struct BehaviourTables {
 }
 
 /// Whether a request counts against the crawl rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RateCheckMode {
     /// It counts.
     Count,
@@ -202,10 +202,8 @@ impl BehaviourTables {
         let claimant = case.claimant;
         // Before the identity epoch another crawler may have fetched under this name. A fetch in
         // the future was recorded by a clock that was ahead, at an unknown time.
-        let span = claimant.history.identity_epoch
-            ..=facts
-                .now
-                .plus(Duration::from_secs(MAX_CLOCK_DRIFT.unsigned_abs()));
+        let span =
+            claimant.history.identity_epoch..=facts.now.plus(Duration::from_secs(MAX_CLOCK_DRIFT));
         with_current_fetch(case.registry, claimant, facts.host, |fetch| {
             self.proven_fetches
                 .was_served_within(fetch, facts.client, span)

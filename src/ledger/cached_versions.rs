@@ -36,20 +36,21 @@ impl<'a> CrawlerCacheProfile<'a> {
         registry: &'a Registry,
         entry: &'a SiteEntry,
     ) -> CrawlerCacheProfile<'a> {
+        use Claim::*;
         let name = match claim {
-            Claim::Known(index) => {
+            Known(index) => {
                 let (name, max_age) = registry.robots_cache(index);
                 return CrawlerCacheProfile { name, max_age };
             }
-            Claim::PolicyToken(index) => entry
+            PolicyToken(index) => entry
                 .site
                 .tokens
                 .tokens()
                 .get(usize::from(index))
                 .map_or(OTHER_BOTS, String::as_str),
-            Claim::UnknownBot => OTHER_BOTS,
-            Claim::Tool => TOOLS,
-            Claim::Visitor => ALL_CLIENTS,
+            UnknownBot => OTHER_BOTS,
+            Tool => TOOLS,
+            Visitor => ALL_CLIENTS,
         };
         CrawlerCacheProfile {
             name,
@@ -59,7 +60,6 @@ impl<'a> CrawlerCacheProfile<'a> {
 }
 
 /// What limits the knowledge of served versions at a request.
-#[derive(Clone, Copy, Debug, Default)]
 pub struct ObservationCaveats {
     /// Seconds by which the clock was set, if the history does not include that yet.
     pub clock_set_by: Option<i64>,
@@ -78,6 +78,7 @@ pub fn estimate_cached_versions<'a>(
     now: Timestamp,
     known: ObservationCaveats,
 ) -> CachedVersions<'a> {
+    use CachedVersionsBasis::*;
     let SiteClaim { entry, history, .. } = claimant;
     let set_forward = known.clock_set_by.and_then(|by| u64::try_from(by).ok());
     let set_forward = Duration::from_secs(set_forward.unwrap_or_default());
@@ -94,11 +95,11 @@ pub fn estimate_cached_versions<'a>(
     let is_observed = unseen_until < cached_since;
     // If the operator declared what was served before crawlgate, all possible copies are known.
     let basis = if is_observed {
-        CachedVersionsBasis::Observed
+        Observed
     } else if is_observed_for && history.is_declared {
-        CachedVersionsBasis::Declared
+        Declared
     } else {
-        CachedVersionsBasis::Unknown
+        Unknown
     };
     let is_behind_cache = entry.site.behind_cache.is_some();
     let mut found = CacheEstimate {
@@ -106,7 +107,7 @@ pub fn estimate_cached_versions<'a>(
         cached: 0,
         may_be_unknown: false,
         was_served: is_behind_cache,
-        last_other_served: (basis == CachedVersionsBasis::Unknown).then_some(unseen_until),
+        last_other_served: (basis == Unknown).then_some(unseen_until),
     };
     // Behind a cache it is unknown which crawler was served which version.
     if !is_observed || is_behind_cache {

@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
 /// How far the clock may be from the monotonic time: corrections over the network are
 /// smaller, and slow.
-pub const MAX_CLOCK_DRIFT: i64 = 5;
+pub const MAX_CLOCK_DRIFT: u64 = 5;
 
 /// The difference of wall clock and monotonic time, as it was last settled.
-#[derive(Debug)]
 pub struct ClockStepDetector {
     /// Seconds between the clock on the wall and the monotonic time.
     offset: AtomicI64,
@@ -26,8 +25,8 @@ impl ClockStepDetector {
     /// A settled clock, which goes as it does at this moment.
     pub fn new(moment: Moment) -> ClockStepDetector {
         ClockStepDetector {
-            offset: AtomicI64::new(moment.wall_clock_offset()),
-            is_unsettled: AtomicBool::new(false),
+            offset: moment.wall_clock_offset().into(),
+            is_unsettled: false.into(),
         }
     }
 
@@ -38,7 +37,7 @@ impl ClockStepDetector {
         let set_by = moment
             .wall_clock_offset()
             .saturating_sub(self.offset.load(Relaxed));
-        let is_set = set_by.abs() > MAX_CLOCK_DRIFT;
+        let is_set = set_by.unsigned_abs() > MAX_CLOCK_DRIFT;
         if is_set {
             self.is_unsettled.store(true, Relaxed);
         }
@@ -55,7 +54,7 @@ impl ClockStepDetector {
     pub fn accept_step(&self, moment: Moment) -> Option<i64> {
         let now = moment.wall_clock_offset();
         let set_by = now.saturating_sub(self.offset.swap(now, Relaxed));
-        (set_by.abs() > MAX_CLOCK_DRIFT).then_some(set_by)
+        (set_by.unsigned_abs() > MAX_CLOCK_DRIFT).then_some(set_by)
     }
 
     /// Notes that everything goes by the clock as it is now.

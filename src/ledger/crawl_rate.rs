@@ -33,18 +33,15 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
     let tolerance = (delay / 4).min(MAX_TOLERANCE);
     let expected = last.map_or(now, |last| last.saturating_add(delay));
-    match expected
+    expected
         .saturating_sub(tolerance)
         .checked_sub(now)
         .filter(|wait| !wait.is_zero())
-    {
-        Some(wait) => Err(wait),
-        None => Ok(expected.max(now)),
-    }
+        .map_or(Ok(expected.max(now)), Err)
 }
 
 /// The client and the host that a crawl rate is for.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RateKey<'a> {
     /// The site and the host (see `site_host_key`), because a robots.txt and its delay are for a
     /// host.
@@ -58,7 +55,6 @@ pub struct RateKey<'a> {
 }
 
 /// The last request in time of a crawler.
-#[derive(Clone, Copy, Debug)]
 struct RateState {
     /// When it was due.
     due_at: Duration,

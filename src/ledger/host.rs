@@ -40,7 +40,7 @@ pub struct VersionLastServed {
 }
 
 /// The versions that were served to one crawler on one host.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct ServedVersions {
     /// Each version once.
     pub versions: SmallVec<[VersionLastServed; 2]>,
@@ -49,7 +49,6 @@ pub struct ServedVersions {
 }
 
 /// The result of [`ServedVersions::add`].
-#[derive(Debug, PartialEq, Eq)]
 pub struct AddVersionResult {
     /// Whether the version or its last time changed.
     pub is_new: bool,
@@ -103,7 +102,7 @@ impl ServedVersions {
 }
 
 /// The sites that a host belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct HostOwner {
     /// The name of the site. If the usual ports belong to different sites, the names for no port,
     /// 80 and 443, separated by `/`, which is in no name. Empty for a host without a site.
@@ -128,7 +127,7 @@ impl HostOwner {
 }
 
 /// What the ledger knows of one host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HostRecord {
     /// The sites that the host belongs to: see [`HostOwner::sites`].
     pub owner: Box<str>,

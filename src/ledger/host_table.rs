@@ -8,7 +8,8 @@
 //! crawlgate stops.
 
 use super::host::{
-    HostOwner, HostRecord, host_facts, removal_facts, serve_change_facts, to_observation,
+    ALL_CLIENTS, HostOwner, HostRecord, host_facts, removal_facts, serve_change_facts,
+    to_observation,
 };
 use super::proxy_paths::ProxyPathStates;
 use crate::bounded::{PrehashedKeys, SHARDS};
@@ -100,18 +101,18 @@ impl HostTable {
         });
     }
 
-    /// Records that a version was served under each of these names. `new` creates the host if the
-    /// table does not have it. A new host is not stored yet.
+    /// Records that a version was served to a crawler, and so to any client. `new` creates the host if
+    /// the table does not have it. A new host is not stored yet.
     pub fn record_served(
         &self,
         key: &[u8],
-        names: [&str; 2],
+        crawler: &str,
         version: RobotsVersionId,
         now: Timestamp,
         new: impl FnOnce() -> HostRecord,
     ) {
         self.update_or_insert(key, now, new, |host| {
-            for name in names {
+            for name in [crawler, ALL_CLIENTS] {
                 let added = host.serve_history_mut(name).add(version, now);
                 if host.is_stored() && (added.is_new || added.dropped.is_some()) {
                     let served = host.serve_history_mut(name);

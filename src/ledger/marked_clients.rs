@@ -21,7 +21,6 @@ use std::sync::atomic::{
 use std::time::Duration;
 
 /// A mark with its end by the monotonic clock.
-#[derive(Debug)]
 struct ActiveMark {
     /// The mark, with times by the wall clock as it was then.
     mark: ClientMark,
@@ -60,7 +59,7 @@ impl ActiveMark {
         let time = until.since(since);
         let until = moment.now.plus(self.ends.saturating_sub(moment.monotonic));
         let now = Timestamp(until.0.saturating_sub_unsigned(time.as_secs()));
-        let since = if now.0.abs_diff(since.0) > MAX_CLOCK_DRIFT.unsigned_abs() {
+        let since = if now.0.abs_diff(since.0) > MAX_CLOCK_DRIFT {
             now
         } else {
             since
@@ -278,10 +277,8 @@ impl MarkedClients {
 /// address of it (RFC 8981). An IPv4-mapped address becomes IPv4.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
-        }
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & u128::MAX << 64).into(),
+        v4 => v4,
     }
 }
 

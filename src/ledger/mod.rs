@@ -51,9 +51,10 @@ use crate::time::Timestamp;
 use crate::verdict::{
     CachedVersions, CachedVersionsBasis, NonCountingHost, SiteClaim, superseded_bits_since,
 };
+use HostUpdate::*;
 use cached_versions::{CrawlerCacheProfile, ObservationCaveats, estimate_cached_versions};
 use clock_steps::ClockStepDetector;
-use host::{ALL_CLIENTS, HostOwner, HostRecord, restore_hosts};
+use host::{HostOwner, HostRecord, restore_hosts};
 use host_table::{HostTable, host_key, key_text};
 use network_list_health::NetworkListHealthTable;
 use owners::{find_owner, find_site, versions_since};
@@ -92,7 +93,6 @@ pub struct Ledger {
 const NO_OVERLAP: i64 = i64::MAX;
 
 /// A fetch of robots.txt through trusted proxies.
-#[derive(Debug)]
 pub struct ProxiedFetch {
     /// The claimed crawler.
     pub claim: Claim,
@@ -101,7 +101,7 @@ pub struct ProxiedFetch {
 }
 
 /// How a request changes the record of its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum HostUpdate {
     /// Not at all.
     Unchanged,
@@ -217,8 +217,6 @@ impl Ledger {
         moment: Moment,
         peers_confirmed: bool,
     ) -> (CachedVersions<'a>, HostUpdate) {
-        use HostUpdate::*;
-
         let entry = claimant.entry;
         if claimant.claim == Claim::Visitor {
             return (CachedVersions::default(), Unchanged);
@@ -269,19 +267,17 @@ impl Ledger {
         update: HostUpdate,
         now: Timestamp,
     ) {
-        if update == HostUpdate::Unchanged || !self.clock.is_settled() {
+        if update == Unchanged || !self.clock.is_settled() {
             return;
         }
         let Some(key) = host_key(host_name) else {
             return;
         };
         match update {
-            HostUpdate::Insert => self
+            Insert => self
                 .hosts
                 .insert_if_absent(&key, now, || self.new_host(entry, host_name, now)),
-            HostUpdate::Touch | HostUpdate::Unchanged => {
-                self.hosts.touch(&key, entry.site.grace, now)
-            }
+            Touch | Unchanged => self.hosts.touch(&key, entry.site.grace, now),
         }
     }
 
@@ -303,10 +299,9 @@ impl Ledger {
         let _successor = locks::read(&self.successor);
         self.subscribers()
             .notify(|| served_fact(&key, crawler, version, now));
-        self.hosts
-            .record_served(&key, [crawler, ALL_CLIENTS], version, now, || {
-                self.new_host(entry, host, now)
-            });
+        self.hosts.record_served(&key, crawler, version, now, || {
+            self.new_host(entry, host, now)
+        });
         if self.clock.is_settled() {
             self.hosts.touch(&key, entry.site.grace, now);
         }
@@ -474,7 +469,7 @@ impl Ledger {
         self.hosts.for_each(|key, host| {
             for (crawler, served) in host
                 .serve_histories()
-                .filter(|(crawler, _)| *crawler != ALL_CLIENTS && host.belongs_to(site))
+                .filter(|(crawler, _)| *crawler != host::ALL_CLIENTS && host.belongs_to(site))
             {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));

@@ -38,7 +38,6 @@ pub const EVERY_SITE: &str = "*";
 const PUBLISHED: &str = "published";
 
 /// The state of one list.
-#[derive(Debug)]
 struct ListState {
     /// The digest of the list. A changed list starts without times.
     list: String,
@@ -61,7 +60,6 @@ pub struct ListKey<'a> {
 }
 
 /// The state of one list, for reports.
-#[derive(Debug, PartialEq, Eq)]
 pub struct ListHealth {
     /// The site, or [`EVERY_SITE`].
     pub site: String,
@@ -77,7 +75,6 @@ pub struct ListHealth {
 }
 
 /// The lists of all sites and crawlers.
-#[derive(Debug)]
 pub struct NetworkListHealthTable {
     table: ArcSwap<ListTable>,
     store: StateStore,
@@ -289,7 +286,7 @@ impl ListState {
         match identity {
             Verified => Some(&self.verified),
             Impostor => Some(&self.accused),
-            Unverified | Suspended | Pending => None,
+            _ => None,
         }
     }
 

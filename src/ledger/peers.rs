@@ -4,7 +4,7 @@
 //! still serves some requests, and the previous process reports what it serves. While a report may
 //! be missing, no crawler is accused.
 
-use super::host::{ALL_CLIENTS, HostOwner, HostRecord, served_version, to_observation};
+use super::host::{HostOwner, HostRecord, served_version, to_observation};
 use super::host_table::{host_key, key_text};
 use super::owners::{find_site, versions_since};
 use super::{Ledger, NO_OVERLAP};
@@ -61,9 +61,10 @@ impl Ledger {
         ) else {
             return;
         };
-        let names = [&*served.crawler, ALL_CLIENTS];
         self.hosts
-            .record_served(&key, names, version, at, || self.new_host(entry, host, at));
+            .record_served(&key, &served.crawler, version, at, || {
+                self.new_host(entry, host, at)
+            });
         self.subscribers().notify(|| Fact::set(at, served.clone()));
     }
 
@@ -81,10 +82,10 @@ impl Ledger {
         else {
             return;
         };
-        let names = [&*served.crawler, ALL_CLIENTS];
-        self.hosts.record_served(&key, names, version, at, || {
-            HostRecord::new(&HostOwner::default(), now, now, false)
-        });
+        self.hosts
+            .record_served(&key, &served.crawler, version, at, || {
+                HostRecord::new(&HostOwner::default(), now, now, false)
+            });
     }
 
     /// Records that a peer observes a host. If the host has the same owner here, it counts as

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 /// A fetch of robots.txt: what was fetched, by which crawler.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ProvenFetch<'a> {
     /// The site and the host (see [`site_host_key`]).
     pub key: &'a [u8],

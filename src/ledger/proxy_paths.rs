@@ -17,14 +17,12 @@ use std::time::Duration;
 pub const MAX_PATHS: usize = 16;
 
 /// The state of one path.
-#[derive(Debug)]
 pub struct ProxyPathState {
     path: ProxyPath,
     /// The last fetch through the path while it is perhaps cached; `None` if it is not cached.
     last: Option<LastFetch>,
 }
 
-#[derive(Debug)]
 struct LastFetch {
     crawler: Box<str>,
     version: RobotsVersionId,
@@ -32,7 +30,7 @@ struct LastFetch {
 }
 
 /// The states of all paths to a host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ProxyPathStates(Vec<ProxyPathState>);
 
 impl ProxyPathStates {

@@ -5,7 +5,7 @@
 use super::columns::ColumnCursor;
 use super::timestamps::begins_with_shape;
 use super::values::FieldValues;
-use super::{LineResult, LogField};
+use super::{LineResult, LogField::*};
 
 /// The types of requests and connections.
 const TYPES: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
@@ -23,8 +23,6 @@ pub fn is_alb_line(line: &[u8]) -> bool {
 
 /// Parses a line.
 pub fn parse_alb_line(line: &[u8]) -> LineResult<'_> {
-    use LogField::*;
-
     let mut cursor = ColumnCursor(line);
     let mut values = FieldValues::default();
     values.set(Time, cursor.nth_word(2)?);

@@ -7,13 +7,14 @@
 use super::client::{is_client_list, is_ipv4, is_socket_address, split_column};
 use super::columns::Quoted;
 use super::{
-    LineResult, LogRecord, RequestLine, UnreadableReason, fields, non_empty, request, timestamps,
+    FieldResult, LineResult, LogRecord, RequestLine, UnreadableReason::*, fields, non_empty,
+    request, timestamps,
 };
 use memchr::{memchr, memchr_iter};
 
 pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
-    let (head, time, rest) = split_at_time(line).ok_or(UnreadableReason::OtherFormat)?;
-    let time = timestamps::parse_clf_time(time).ok_or(UnreadableReason::BadTime)?;
+    let (head, time, rest) = split_at_time(line).ok_or(OtherFormat)?;
+    let time = timestamps::parse_clf_time(time).ok_or(BadTime)?;
     let columns = LeadingColumns::parse(head)?;
     let request = Quoted::split(rest)?;
     let (status, rest) = split_word(request.rest)?;
@@ -65,7 +66,7 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 ///
 /// # Errors
 /// A quoted column is neither a list of addresses nor `-`, or is cut off.
-fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+fn find_forwarded_for(mut rest: &[u8]) -> FieldResult<Option<&[u8]>> {
     let mut forwarded = None;
     loop {
         rest = rest.trim_ascii_start();
@@ -76,7 +77,7 @@ fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason
         if is_client_list(column.text) {
             forwarded.get_or_insert(column.text);
         } else if column.text != b"-" {
-            return Err(UnreadableReason::OtherFormat);
+            return Err(OtherFormat);
         }
         rest = column.rest;
     }
@@ -86,10 +87,10 @@ fn find_forwarded_for(mut rest: &[u8]) -> Result<Option<&[u8]>, UnreadableReason
 ///
 /// # Errors
 /// There is none.
-fn split_word(text: &[u8]) -> Result<(&[u8], &[u8]), UnreadableReason> {
+fn split_word(text: &[u8]) -> FieldResult<(&[u8], &[u8])> {
     let text = text.strip_prefix(b" ").unwrap_or_default();
     match text.split_at(memchr(b' ', text).unwrap_or(text.len())) {
-        (b"", _) => Err(UnreadableReason::CutOff),
+        (b"", _) => Err(CutOff),
         parts => Ok(parts),
     }
 }
@@ -109,7 +110,7 @@ impl<'a> LeadingColumns<'a> {
     ///
     /// # Errors
     /// The columns do not have one of these forms.
-    fn parse(head: &'a [u8]) -> Result<LeadingColumns<'a>, UnreadableReason> {
+    fn parse(head: &'a [u8]) -> FieldResult<LeadingColumns<'a>> {
         if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
             return Ok(LeadingColumns {
                 client: Some(client),
@@ -143,7 +144,7 @@ impl<'a> LeadingColumns<'a> {
         let client = fields::check_client(client)?.then_some(client);
         // After a name in place of an address, only `-` is certain to be the identity.
         if client.is_none() && identity != b"-" {
-            return Err(UnreadableReason::BadColumns);
+            return Err(BadColumns);
         }
         check_identity_and_user(identity, user)?;
         Ok(LeadingColumns {
@@ -156,7 +157,7 @@ impl<'a> LeadingColumns<'a> {
 
 /// Checks a host, and returns it if it has a dot or a colon or is `localhost`. `None` for a single
 /// label: it is the name of a machine, which a log collector wrote.
-fn check_virtual_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
+fn check_virtual_host(field: &[u8]) -> FieldResult<Option<&[u8]>> {
     let is_qualified = field.iter().any(|byte| b".:".contains(byte));
     let is_virtual =
         fields::check_host(field)? && (is_qualified || field.eq_ignore_ascii_case(b"localhost"));
@@ -167,10 +168,10 @@ fn check_virtual_host(field: &[u8]) -> Result<Option<&[u8]>, UnreadableReason> {
 ///
 /// # Errors
 /// The identity looks like a host, or one of the two is missing.
-fn check_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), UnreadableReason> {
+fn check_identity_and_user(identity: &[u8], user: &[u8]) -> FieldResult<()> {
     let is_host = identity.iter().any(|byte| b".:|".contains(byte));
     if is_host || identity.is_empty() != user.is_empty() {
-        Err(UnreadableReason::BadColumns)
+        Err(BadColumns)
     } else {
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! [`ColumnCursor`] takes the columns of a log line one by one. It is for formats whose columns are
 //! separated by single blanks and may stand in quotes or brackets.
 
-use super::{FieldBytes, UnreadableReason, unescape};
+use super::{FieldBytes, FieldResult, UnreadableReason::*, unescape};
 use memchr::{memchr, memchr2};
 
 /// The rest of a line.
@@ -12,10 +12,10 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// The line has ended.
-    pub fn word(&mut self) -> Result<&'a [u8], UnreadableReason> {
+    pub fn word(&mut self) -> FieldResult<&'a [u8]> {
         let end = memchr(b' ', self.0).unwrap_or(self.0.len());
         if end == 0 {
-            return Err(UnreadableReason::CutOff);
+            return Err(CutOff);
         }
         let (word, rest) = self.0.split_at(end);
         self.skip_to(rest)?;
@@ -26,7 +26,7 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// The line has ended.
-    pub fn nth_word(&mut self, count: usize) -> Result<&'a [u8], UnreadableReason> {
+    pub fn nth_word(&mut self, count: usize) -> FieldResult<&'a [u8]> {
         for _ in 1..count {
             self.word()?;
         }
@@ -37,7 +37,7 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// It is not in quotes, or the line ends before the second one.
-    pub fn escaped(&mut self) -> Result<FieldBytes<'a>, UnreadableReason> {
+    pub fn escaped(&mut self) -> FieldResult<FieldBytes<'a>> {
         let column = Quoted::split(self.0)?;
         self.skip_to(column.rest)?;
         Ok(column.unescape())
@@ -47,9 +47,9 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// It does not begin with `open`, or the line ends before `close`.
-    pub fn between(&mut self, open: u8, close: u8) -> Result<&'a [u8], UnreadableReason> {
+    pub fn between(&mut self, open: u8, close: u8) -> FieldResult<&'a [u8]> {
         let text = strip_first(self.0, open)?;
-        let end = memchr(close, text).ok_or(UnreadableReason::CutOff)?;
+        let end = memchr(close, text).ok_or(CutOff)?;
         self.skip_to(&text[end + 1..])?;
         Ok(&text[..end])
     }
@@ -58,7 +58,7 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// It is not in quotes, or the line ends before the second one.
-    pub fn quoted(&mut self) -> Result<&'a [u8], UnreadableReason> {
+    pub fn quoted(&mut self) -> FieldResult<&'a [u8]> {
         self.between(b'"', b'"')
     }
 
@@ -66,10 +66,10 @@ impl<'a> ColumnCursor<'a> {
     ///
     /// # Errors
     /// Another byte than a blank follows, so the column has ended too early.
-    fn skip_to(&mut self, rest: &'a [u8]) -> Result<(), UnreadableReason> {
+    fn skip_to(&mut self, rest: &'a [u8]) -> FieldResult<()> {
         self.0 = match rest {
             [] | [b' ', ..] => rest.get(1..).unwrap_or_default(),
-            _ => return Err(UnreadableReason::OtherFormat),
+            _ => return Err(OtherFormat),
         };
         Ok(())
     }
@@ -88,12 +88,12 @@ impl<'a> Quoted<'a> {
     ///
     /// # Errors
     /// It does not begin with a quote, or ends before the second one.
-    pub fn split(text: &'a [u8]) -> Result<Quoted<'a>, UnreadableReason> {
+    pub fn split(text: &'a [u8]) -> FieldResult<Quoted<'a>> {
         let text = strip_first(text, b'"')?;
         let mut from = 0;
         loop {
             let rest = text.get(from..).unwrap_or_default();
-            let place = from + memchr2(b'"', b'\\', rest).ok_or(UnreadableReason::CutOff)?;
+            let place = from + memchr2(b'"', b'\\', rest).ok_or(CutOff)?;
             if text[place] == b'"' {
                 return Ok(Quoted {
                     text: &text[..place],
@@ -119,10 +119,10 @@ impl<'a> Quoted<'a> {
 ///
 /// # Errors
 /// It is empty, or begins with another byte.
-fn strip_first(text: &[u8], open: u8) -> Result<&[u8], UnreadableReason> {
+fn strip_first(text: &[u8], open: u8) -> FieldResult<&[u8]> {
     match text.split_first() {
         Some((first, rest)) if *first == open => Ok(rest),
-        Some(_) => Err(UnreadableReason::OtherFormat),
-        None => Err(UnreadableReason::CutOff),
+        Some(_) => Err(OtherFormat),
+        None => Err(CutOff),
     }
 }

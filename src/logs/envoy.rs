@@ -5,7 +5,7 @@
 use super::columns::ColumnCursor;
 use super::timestamps::begins_with_shape;
 use super::values::FieldValues;
-use super::{LineResult, LogField, UnreadableReason, fields};
+use super::{LineResult, LogField::*, UnreadableReason, fields};
 
 /// Whether a line begins with a time of RFC 3339 in brackets.
 pub fn is_envoy_line(line: &[u8]) -> bool {
@@ -16,8 +16,6 @@ pub fn is_envoy_line(line: &[u8]) -> bool {
 /// numbers, and X-Forwarded-For, user agent, request id, authority and upstream in quotes. Istio adds
 /// six columns, of which the fourth is the client.
 pub fn parse_envoy_line(line: &[u8]) -> LineResult<'_> {
-    use LogField::*;
-
     let mut cursor = ColumnCursor(line);
     let mut values = FieldValues::default();
     values.set(Time, cursor.between(b'[', b']')?);

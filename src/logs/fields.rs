@@ -4,7 +4,8 @@
 //! address shows that the columns were misread, so the line is rejected.
 
 use super::{
-    FieldBytes, LogField, RequestLine, UnreadableReason, client, dash_to_empty, request, timestamps,
+    FieldBytes, FieldResult, LogField, RequestLine, UnreadableReason::*, client, dash_to_empty,
+    request, timestamps,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -77,7 +78,7 @@ pub fn field_for_key(key: &str) -> Option<(LogField, usize)> {
 ///
 /// # Errors
 /// It is neither a name with a letter nor an address.
-pub fn check_host(field: &[u8]) -> Result<bool, UnreadableReason> {
+pub fn check_host(field: &[u8]) -> FieldResult<bool> {
     let colon = field.iter().rposition(|byte| *byte == b':');
     let name = match colon {
         Some(colon)
@@ -92,7 +93,7 @@ pub fn check_host(field: &[u8]) -> Result<bool, UnreadableReason> {
         _ if is_host_name(name) || client::is_address(name) || client::is_address(field) => {
             Ok(true)
         }
-        _ => Err(UnreadableReason::BadHost),
+        _ => Err(BadHost),
     }
 }
 
@@ -111,12 +112,12 @@ fn is_host_name(name: &[u8]) -> bool {
 ///
 /// # Errors
 /// It is none of these.
-pub fn check_client(field: &[u8]) -> Result<bool, UnreadableReason> {
+pub fn check_client(field: &[u8]) -> FieldResult<bool> {
     if client::is_client_list(field) {
         return Ok(true);
     }
     if field != b"unix:" {
-        check_host(field).map_err(|_| UnreadableReason::BadClient)?;
+        check_host(field).map_err(|_| BadClient)?;
     }
     Ok(false)
 }
@@ -125,10 +126,10 @@ pub fn check_client(field: &[u8]) -> Result<bool, UnreadableReason> {
 ///
 /// # Errors
 /// The field is no number, or has more than three digits.
-pub fn parse_status(field: &[u8]) -> Result<Option<u16>, UnreadableReason> {
+pub fn parse_status(field: &[u8]) -> FieldResult<Option<u16>> {
     match parse_number(field)? {
         Some(status @ 0..=999) => Ok(Some(status as u16)),
-        Some(_) => Err(UnreadableReason::BadNumber),
+        Some(_) => Err(BadNumber),
         None => Ok(None),
     }
 }
@@ -140,7 +141,7 @@ const MAX_BYTES: u64 = 1 << 40;
 ///
 /// # Errors
 /// The field is empty, or has another byte than digits.
-pub fn parse_number(field: &[u8]) -> Result<Option<u64>, UnreadableReason> {
+pub fn parse_number(field: &[u8]) -> FieldResult<Option<u64>> {
     if field == b"-" {
         return Ok(None);
     }
@@ -149,11 +150,11 @@ pub fn parse_number(field: &[u8]) -> Result<Option<u64>, UnreadableReason> {
         let digit = byte
             .checked_sub(b'0')
             .filter(|digit| *digit < 10)
-            .ok_or(UnreadableReason::BadNumber)?;
+            .ok_or(BadNumber)?;
         number = (number * 10 + u64::from(digit)).min(MAX_BYTES);
     }
     if field.is_empty() {
-        Err(UnreadableReason::BadNumber)
+        Err(BadNumber)
     } else {
         Ok(Some(number))
     }
@@ -163,7 +164,7 @@ pub fn parse_number(field: &[u8]) -> Result<Option<u64>, UnreadableReason> {
 ///
 /// # Errors
 /// The value is of another column: a number, a time, an address, a URL or a request line.
-pub fn check_user_agent(field: FieldBytes<'_>) -> Result<FieldBytes<'_>, UnreadableReason> {
+pub fn check_user_agent(field: FieldBytes<'_>) -> FieldResult<FieldBytes<'_>> {
     let field = dash_to_empty(field);
     let is_other = match field.first() {
         None => false,
@@ -176,7 +177,7 @@ pub fn check_user_agent(field: FieldBytes<'_>) -> Result<FieldBytes<'_>, Unreada
         Some(_) => request::authority_start(&field).is_some() || is_request_line(&field),
     };
     if is_other {
-        Err(UnreadableReason::BadUserAgent)
+        Err(BadUserAgent)
     } else {
         Ok(field)
     }

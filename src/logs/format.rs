@@ -6,7 +6,8 @@
 //! misread.
 
 use super::values::FieldValues;
-use super::{LineResult, LogField, UnreadableReason, fields, unescape};
+use super::{LineResult, LogField, UnreadableReason::*, fields, unescape};
+use LogField::*;
 use memchr::memmem;
 
 /// A parsed log format.
@@ -19,7 +20,7 @@ pub struct LogFormatString {
 }
 
 /// Why a format cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// Two variables have no literal between them.
     #[error("put something between \"${0}\" and the variable after it")]
@@ -53,22 +54,19 @@ impl LogFormatString {
             if literal.is_empty() && pieces.peek().is_some() {
                 return Err(FormatError::NoSeparator(name.to_owned()));
             }
-            let field = fields::field_for_key(name).map_or(LogField::Other, |(field, _)| field);
+            let field = fields::field_for_key(name).map_or(Other, |(field, _)| field);
             variables.push((field, memmem::Finder::new(literal.as_bytes()).into_owned()));
         }
         let needed: [(&[LogField], &str); 3] = [
             (
-                &[LogField::Time],
+                &[Time],
                 "time: add \"$time_local\", \"$time_iso8601\" or \"$msec\"",
             ),
             (
-                &[LogField::Request, LogField::Target, LogField::Path],
+                &[Request, Target, Path],
                 "request: add \"$request\" or \"$request_uri\"",
             ),
-            (
-                &[LogField::UserAgent],
-                "user agent: add \"$http_user_agent\"",
-            ),
+            (&[UserAgent], "user agent: add \"$http_user_agent\""),
         ];
         for (fields, missing) in needed {
             if !variables.iter().any(|(field, _)| fields.contains(field)) {
@@ -84,17 +82,15 @@ impl LogFormatString {
     /// # Errors
     /// The line is of another format, or a value cannot be one of its variable.
     pub(super) fn parse_line<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
-        let mut rest = line
-            .strip_prefix(&*self.start)
-            .ok_or(UnreadableReason::OtherFormat)?;
+        let mut rest = line.strip_prefix(&*self.start).ok_or(OtherFormat)?;
         let mut values = FieldValues::default();
         for (variable, literal) in &self.variables {
             let end = match literal.needle() {
                 [] => rest.len(),
-                _ => literal.find(rest).ok_or(UnreadableReason::OtherFormat)?,
+                _ => literal.find(rest).ok_or(OtherFormat)?,
             };
             // Of several hosts the first counts.
-            if *variable != LogField::Host || values.get(LogField::Host).is_none() {
+            if *variable != Host || values.get(Host).is_none() {
                 values.set(*variable, unescape(&rest[..end]));
             }
             rest = &rest[end + literal.needle().len()..];
@@ -103,7 +99,7 @@ impl LogFormatString {
         if rest.is_empty() {
             values.into_checked_line()
         } else {
-            Err(UnreadableReason::OtherFormat)
+            Err(OtherFormat)
         }
     }
 }

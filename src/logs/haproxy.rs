@@ -5,7 +5,10 @@
 use super::columns::ColumnCursor;
 use super::timestamps::{begins_with_shape, parse_clf_time};
 use super::values::FieldValues;
-use super::{LineResult, LogField, LogLine, UnreadableReason, client, decode_hex, fields, request};
+use super::{
+    FieldResult, LineResult, LogField::*, LogLine, UnreadableReason::*, client, decode_hex, fields,
+    request,
+};
 
 /// HAProxy writes quotes, braces, bars and bytes that cannot be printed like `#22`.
 const ESCAPE: u8 = b'#';
@@ -21,8 +24,6 @@ pub fn is_haproxy_line(line: &[u8]) -> bool {
 
 /// Parses a line. Connections that failed before a request have a text in place of the columns.
 pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
-    use LogField::*;
-
     let mut cursor = ColumnCursor(strip_tag(line));
     let mut values = FieldValues::default();
     let client = cursor.word()?;
@@ -32,7 +33,7 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     let time = time.get(..TIME.len() - 2).unwrap_or_default();
     values.time = parse_clf_time(&[time, b" +0000"].concat());
     if values.time.is_none() {
-        return Err(UnreadableReason::BadTime);
+        return Err(BadTime);
     }
     if cursor.word()?.ends_with(b":") {
         return Ok(LogLine::NoRequest);
@@ -44,7 +45,7 @@ pub fn parse_haproxy_line(line: &[u8]) -> LineResult<'_> {
     values.set(Milliseconds, durations.next().unwrap_or_default());
     if durations.count() < 3 {
         // The log of a TCP proxy has fewer.
-        return Err(UnreadableReason::OtherFormat);
+        return Err(OtherFormat);
     }
     values.set(Status, without_sign(cursor.word()?));
     values.set(Bytes, without_sign(cursor.word()?));
@@ -84,21 +85,21 @@ fn without_sign(field: &[u8]) -> &[u8] {
 ///
 /// # Errors
 /// Several values may be the same field.
-fn set_captures<'a>(values: &mut FieldValues<'a>, block: &'a [u8]) -> Result<(), UnreadableReason> {
+fn set_captures<'a>(values: &mut FieldValues<'a>, block: &'a [u8]) -> FieldResult<()> {
     for value in block.split(|byte| *byte == b'|') {
         let field = if client::is_client_list(value) {
-            LogField::Forwarded
+            Forwarded
         } else if request::authority_start(value).is_some() {
-            LogField::Referer
+            Referer
         } else if begins_with_product(value) {
-            LogField::UserAgent
+            UserAgent
         } else if value.contains(&b'.') && fields::check_host(value).is_ok() {
-            LogField::Host
+            Host
         } else {
             continue;
         };
         if values.get(field).is_some() {
-            return Err(UnreadableReason::BadUserAgent);
+            return Err(BadUserAgent);
         }
         values.set(field, decode_hex(value, ESCAPE));
     }

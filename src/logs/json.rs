@@ -9,17 +9,19 @@
 use super::fields::field_for_key;
 use super::values::{FIELD_COUNT, FieldValues};
 use super::{
-    FieldBytes, LineResult, LogField, LogLine, LogRecord, UnreadableReason, fields, request,
+    FieldBytes, FieldResult, LineResult, LogField, LogLine, LogRecord, UnreadableReason::*, fields,
+    request,
 };
+use LogField::*;
 use serde_json::{Map, Value};
 
 /// Parses the object of a line. Bytes that are not UTF-8 become replacement characters.
-pub fn parse_object(line: &[u8]) -> Result<Map<String, Value>, UnreadableReason> {
+pub fn parse_object(line: &[u8]) -> FieldResult<Map<String, Value>> {
     serde_json::from_str(&String::from_utf8_lossy(line)).map_err(|_| {
         if line.trim_ascii_start().starts_with(b"{") {
-            UnreadableReason::CutOff
+            CutOff
         } else {
-            UnreadableReason::OtherFormat
+            OtherFormat
         }
     })
 }
@@ -36,7 +38,7 @@ pub fn parse_known_line(object: &Map<String, Value>, keys: &KeyMap) -> LineResul
     for (field, paths) in &keys.0 {
         set_from_path(&mut values, *field, object, paths);
     }
-    if values.get(LogField::Target).is_none() {
+    if values.get(Target).is_none() {
         return request::classify_bad_request(b"", values.status()?);
     }
     into_line(values)
@@ -64,26 +66,23 @@ pub enum KeyMapError {
 }
 
 /// The fields that a [`KeyMap`] may name.
-const MAPPED_FIELDS: [(&str, LogField); 15] = {
-    use LogField::*;
-    [
-        ("time", Time),
-        ("client", Client),
-        ("x_forwarded_for", Forwarded),
-        ("request", Request),
-        ("method", Method),
-        ("path", Target),
-        ("host", Host),
-        ("status", Status),
-        ("bytes", Bytes),
-        ("seconds", Seconds),
-        ("milliseconds", Milliseconds),
-        ("microseconds", Microseconds),
-        ("content_type", ContentType),
-        ("referer", Referer),
-        ("user_agent", UserAgent),
-    ]
-};
+const MAPPED_FIELDS: [(&str, LogField); 15] = [
+    ("time", Time),
+    ("client", Client),
+    ("x_forwarded_for", Forwarded),
+    ("request", Request),
+    ("method", Method),
+    ("path", Target),
+    ("host", Host),
+    ("status", Status),
+    ("bytes", Bytes),
+    ("seconds", Seconds),
+    ("milliseconds", Milliseconds),
+    ("microseconds", Microseconds),
+    ("content_type", ContentType),
+    ("referer", Referer),
+    ("user_agent", UserAgent),
+];
 
 impl KeyMap {
     /// The keys of a known format.
@@ -114,8 +113,6 @@ impl KeyMap {
 
     /// Parses a line. Fields without a key here are searched under their usual names.
     pub(super) fn parse_line(&self, line: &[u8]) -> LineResult<'static> {
-        use LogField::*;
-
         let object = parse_object(line)?;
         let mut values = values_of_usual_keys(object.clone());
         let mut fields = self.0.iter().map(|(field, _)| field);
@@ -133,7 +130,7 @@ impl KeyMap {
                 && matches!(field, Time | Request | Target | UserAgent);
         }
         match into_line(values) {
-            Err(_) if is_missing => Err(UnreadableReason::MissingKey),
+            Err(_) if is_missing => Err(MissingKey),
             parsed => parsed,
         }
     }
@@ -158,12 +155,12 @@ fn values_of_usual_keys(object: Map<String, Value>) -> FieldValues<'static> {
         };
         match (field, value) {
             // Caddy's `request` and its `headers` are objects.
-            (LogField::Request | LogField::Headers, Value::Object(object)) => {
+            (Request | Headers, Value::Object(object)) => {
                 inner.push((field, object));
             }
-            (LogField::Headers, _) => {}
+            (Headers, _) => {}
             (field, value) => match value_text(value) {
-                None if field == LogField::UserAgent => mark_headers_present(&mut values),
+                None if field == UserAgent => mark_headers_present(&mut values),
                 Some(text) if rank < ranks[field as usize] => {
                     ranks[field as usize] = rank;
                     values.set(field, text.into_bytes());
@@ -175,7 +172,7 @@ fn values_of_usual_keys(object: Map<String, Value>) -> FieldValues<'static> {
     for (field, object) in inner {
         // The inner objects describe the request more exactly than the line's own keys.
         values.update(values_of_usual_keys(object));
-        if field == LogField::Headers {
+        if field == Headers {
             mark_headers_present(&mut values);
         }
     }
@@ -185,7 +182,7 @@ fn values_of_usual_keys(object: Map<String, Value>) -> FieldValues<'static> {
 /// Records that the line has the fields of the request's head, or a user agent that is null. Then a
 /// missing user agent means that the request had none.
 fn mark_headers_present(values: &mut FieldValues<'_>) {
-    values.set(LogField::Headers, FieldBytes::default());
+    values.set(Headers, FieldBytes::default());
 }
 
 /// Sets a field to the first value at several paths, separated by bars. Returns whether there is
@@ -199,7 +196,7 @@ fn set_from_path(
     let value = paths.split('|').find_map(|path| value_at(object, path));
     match value.cloned().map(value_text) {
         Some(Some(text)) => values.set(field, text.into_bytes()),
-        Some(None) if field == LogField::UserAgent => mark_headers_present(values),
+        Some(None) if field == UserAgent => mark_headers_present(values),
         _ => {}
     }
     value.is_some()
@@ -211,8 +208,6 @@ fn set_from_path(
 /// # Errors
 /// The line cannot be read for certain.
 fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
-    use LogField::*;
-
     // Caddy also writes requests into lines about errors and handlers.
     let logger = values.get(Logger).unwrap_or_default();
     if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
@@ -226,7 +221,7 @@ fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
         return if is_message && !has_any(&REQUEST_FIELDS) {
             Ok(LogLine::ServerMessage)
         } else {
-            Err(UnreadableReason::BadRequest)
+            Err(BadRequest)
         };
     }
     if let Some(request) = values.get(Request)
@@ -241,19 +236,13 @@ fn into_line(mut values: FieldValues<'static>) -> LineResult<'static> {
     match values.into_line()? {
         LogLine::Request(LogRecord {
             user_agent: None, ..
-        }) => Err(UnreadableReason::NoUserAgent),
+        }) => Err(NoUserAgent),
         line => Ok(line),
     }
 }
 
 /// A line with one of these is no message of a server.
-const REQUEST_FIELDS: [LogField; 5] = [
-    LogField::Method,
-    LogField::Status,
-    LogField::Client,
-    LogField::UserAgent,
-    LogField::Headers,
-];
+const REQUEST_FIELDS: [LogField; 5] = [Method, Status, Client, UserAgent, Headers];
 
 /// A value as text; `None` for null, a boolean, an object or an empty list. Caddy writes the lines
 /// of a header field as a list: together they are one value (RFC 9110 section 5.3).
@@ -265,6 +254,6 @@ fn value_text(value: Value) -> Option<String> {
             let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
             (!lines.is_empty()).then(|| lines.join(", "))
         }
-        Value::Null | Value::Bool(_) | Value::Object(_) => None,
+        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //! A new format needs an entry here, an example in `docs/log-formats.md`, and a test.
 
 use super::json::{self, KeyMap};
-use super::{ColumnHeader, LineResult, UnreadableReason, alb, clf, envoy, haproxy};
+use super::{ColumnHeader, LineResult, UnreadableReason::*, alb, clf, envoy, haproxy};
 use KnownFormat::{AnyJson, Columns, Json, Text};
 use std::sync::LazyLock;
 
@@ -96,19 +96,19 @@ impl KnownFormat {
         // of another one.
         match self {
             Columns => {
-                let columns = header.columns().ok_or(UnreadableReason::NoHeader)?;
+                let columns = header.columns().ok_or(NoHeader)?;
                 columns.parse_line(line)
             }
             AnyJson => json::parse_any_line(json::parse_object(line)?),
             Json(marker, keys) => {
                 let object = json::parse_object(line)?;
                 match json::parse_known_line(&object, keys) {
-                    Err(_) if !object.contains_key(*marker) => Err(UnreadableReason::OtherFormat),
+                    Err(_) if !object.contains_key(*marker) => Err(OtherFormat),
                     parsed => parsed,
                 }
             }
             Text(is_of_format, parse) => match parse(line) {
-                Err(_) if !is_of_format(line) => Err(UnreadableReason::OtherFormat),
+                Err(_) if !is_of_format(line) => Err(OtherFormat),
                 parsed => parsed,
             },
         }
@@ -138,5 +138,5 @@ pub fn parse_detected<'a>(line: &'a [u8], header: &ColumnHeader) -> LineResult<'
             return parse(line);
         }
     }
-    Err(UnreadableReason::OtherFormat)
+    Err(OtherFormat)
 }

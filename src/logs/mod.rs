@@ -29,8 +29,10 @@ pub use known::KnownFormat;
 pub use w3c::ColumnHeader;
 
 use crate::time::Timestamp;
+use LineFormat::*;
+use LogLine::*;
 use request::RequestLine;
-use std::borrow::Cow;
+use std::borrow::Cow::{self, Borrowed, Owned};
 use std::ops::Range;
 use strum::IntoStaticStr;
 
@@ -84,9 +86,9 @@ impl LogLine<'_> {
     /// Copies the borrowed fields.
     fn into_owned(self) -> LogLine<'static> {
         match self {
-            LogLine::NoRequest => LogLine::NoRequest,
-            LogLine::ServerMessage => LogLine::ServerMessage,
-            LogLine::Request(record) => LogLine::Request(LogRecord {
+            NoRequest => NoRequest,
+            ServerMessage => ServerMessage,
+            Request(record) => Request(LogRecord {
                 host: record.host.map(to_owned_field),
                 client: record.client.map(to_owned_field),
                 x_forwarded_for: record.x_forwarded_for.map(to_owned_field),
@@ -102,7 +104,7 @@ impl LogLine<'_> {
 }
 
 fn to_owned_field(field: FieldBytes<'_>) -> FieldBytes<'static> {
-    Cow::Owned(field.into_owned())
+    Owned(field.into_owned())
 }
 
 /// Why a line cannot be parsed for certain.
@@ -144,7 +146,9 @@ impl UnreadableReason {
     }
 }
 
-type LineResult<'a> = Result<LogLine<'a>, UnreadableReason>;
+/// A part of a line, or why the line cannot be read.
+type FieldResult<T> = Result<T, UnreadableReason>;
+type LineResult<'a> = FieldResult<LogLine<'a>>;
 
 /// How lines are parsed.
 #[derive(Clone, Debug, Default)]
@@ -180,12 +184,12 @@ impl LineFormat {
     /// Parses a line that comes below `header`.
     fn parse_line_below_header<'a>(&self, line: &'a [u8], header: &ColumnHeader) -> LineResult<'a> {
         let mut parsed = match self {
-            LineFormat::Detect => known::parse_detected(line, header),
-            LineFormat::FormatString(pattern) => pattern.parse_line(line),
-            LineFormat::Known(format) => format.parse_line(line, header),
-            LineFormat::Mapped(keys) => keys.parse_line(line),
+            Detect => known::parse_detected(line, header),
+            FormatString(pattern) => pattern.parse_line(line),
+            Known(format) => format.parse_line(line, header),
+            Mapped(keys) => keys.parse_line(line),
         };
-        if !matches!(parsed, Ok(LogLine::Request(_) | LogLine::NoRequest)) {
+        if !matches!(parsed, Ok(Request(_) | NoRequest)) {
             parsed = self.parse_after_prefix(line, parsed);
         }
         parsed
@@ -197,13 +201,13 @@ impl LineFormat {
     #[cold]
     fn parse_after_prefix<'a>(&self, line: &'a [u8], whole: LineResult<'a>) -> LineResult<'a> {
         let parsed = match prefixes::strip_first_prefix(line) {
-            Some(Cow::Borrowed(rest)) => self.parse(rest),
-            Some(Cow::Owned(rest)) => self.parse(&rest).map(LogLine::into_owned),
+            Some(Borrowed(rest)) => self.parse(rest),
+            Some(Owned(rest)) => self.parse(&rest).map(LogLine::into_owned),
             None => whole.clone(),
         };
         match parsed {
-            Err(_) if whole == Ok(LogLine::ServerMessage) || messages::is_server_message(line) => {
-                Ok(LogLine::ServerMessage)
+            Err(_) if whole == Ok(ServerMessage) || messages::is_server_message(line) => {
+                Ok(ServerMessage)
             }
             Err(_) if is_utf16(line) => Err(UnreadableReason::Utf16),
             parsed => parsed,
@@ -212,7 +216,7 @@ impl LineFormat {
 }
 
 /// Parses the lines of one log in their order.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LineReader<'f> {
     format: &'f LineFormat,
     header: ColumnHeader,
@@ -230,12 +234,9 @@ impl<'f> LineReader<'f> {
     /// The line cannot be parsed for certain.
     pub fn parse<'a>(&mut self, line: &'a [u8]) -> LineResult<'a> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        let may_have_header = matches!(
-            self.format,
-            LineFormat::Detect | LineFormat::Known(KnownFormat::Columns)
-        );
+        let may_have_header = matches!(self.format, Detect | Known(KnownFormat::Columns));
         if line.starts_with(b"#") && may_have_header && self.header.read_directive(line) {
-            return Ok(LogLine::ServerMessage);
+            return Ok(ServerMessage);
         }
         self.format.parse_line_below_header(line, &self.header)
     }
@@ -286,7 +287,7 @@ enum LogField {
 /// Logs write `-` for an empty field.
 fn dash_to_empty(field: FieldBytes<'_>) -> FieldBytes<'_> {
     if *field == *b"-" {
-        Cow::Borrowed(b"")
+        Borrowed(b"")
     } else {
         field
     }
@@ -303,8 +304,8 @@ pub type FieldBytes<'a> = Cow<'a, [u8]>;
 /// A part of a field.
 fn slice_field<'a>(field: &FieldBytes<'a>, range: Range<usize>) -> FieldBytes<'a> {
     match field {
-        Cow::Borrowed(field) => Cow::Borrowed(&field[range]),
-        Cow::Owned(field) => Cow::Owned(field[range].to_vec()),
+        Borrowed(field) => Borrowed(&field[range]),
+        Owned(field) => Owned(field[range].to_vec()),
     }
 }
 
@@ -333,7 +334,7 @@ fn decode(
     decode_after: impl Fn(&[u8]) -> Option<(u8, usize)>,
 ) -> FieldBytes<'_> {
     let Some(first) = memchr::memchr(sign, field) else {
-        return Cow::Borrowed(field);
+        return Borrowed(field);
     };
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];
@@ -343,7 +344,7 @@ fn decode(
         out.push(written);
         rest = &after[length..];
     }
-    Cow::Owned(out)
+    Owned(out)
 }
 
 /// The byte that two hexadecimal digits at the beginning of a text stand for.

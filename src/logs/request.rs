@@ -6,7 +6,6 @@ use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 
 /// The method, host and target of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLine<'a> {
     /// Empty where it is not known.
     pub method: FieldBytes<'a>,

@@ -4,10 +4,11 @@
 //! logs have these formats, and this way is faster.
 
 use super::{
-    FieldBytes, LineResult, LogField, LogRecord, RequestLine, UnreadableReason, client,
-    dash_to_empty, fields, non_empty, request, timestamps,
+    FieldBytes, FieldResult, LineResult, LogField, LogRecord, RequestLine, UnreadableReason::*,
+    client, dash_to_empty, fields, non_empty, request, timestamps,
 };
 use crate::time::Timestamp;
+use LogField::*;
 
 pub const FIELD_COUNT: usize = LogField::Other as usize + 1;
 
@@ -43,19 +44,14 @@ impl<'a> FieldValues<'a> {
     ///
     /// # Errors
     /// The value is no number of three digits.
-    pub fn status(&self) -> Result<Option<u16>, UnreadableReason> {
-        self.get(LogField::Status)
-            .map_or(Ok(None), fields::parse_status)
+    pub fn status(&self) -> FieldResult<Option<u16>> {
+        self.get(Status).map_or(Ok(None), fields::parse_status)
     }
 
     /// How long the response took; `None` if the line does not say that: AWS writes `-1` for an unknown
     /// time. CloudFront's seconds stand beside a column that IIS uses for milliseconds.
     fn milliseconds(&self) -> Option<u32> {
-        for (field, unit) in [
-            (LogField::Seconds, 1e3),
-            (LogField::Milliseconds, 1.0),
-            (LogField::Microseconds, 1e-3),
-        ] {
+        for (field, unit) in [(Seconds, 1e3), (Milliseconds, 1.0), (Microseconds, 1e-3)] {
             if let Some(text) = self.get(field) {
                 let text = String::from_utf8_lossy(text);
                 let number: f64 = text.trim_end_matches('s').parse().ok()?;
@@ -71,8 +67,8 @@ impl<'a> FieldValues<'a> {
     /// # Errors
     /// The line cannot be read for certain.
     pub fn into_checked_line(mut self) -> LineResult<'a> {
-        let host = self.get(LogField::Host);
-        let client = self.get(LogField::Client);
+        let host = self.get(Host);
+        let client = self.get(Client);
         let has_host = host.map_or(Ok(false), fields::check_host)?;
         let has_address = client.map_or(Ok(false), fields::check_client)?;
         // Host and client are swapped.
@@ -80,13 +76,13 @@ impl<'a> FieldValues<'a> {
             && client.is_some_and(|client| client != b"-")
             && host.is_some_and(client::is_address)
         {
-            return Err(UnreadableReason::BadClient);
+            return Err(BadClient);
         }
         if !has_host {
-            self.take(LogField::Host);
+            self.take(Host);
         }
         if !has_address {
-            self.take(LogField::Client);
+            self.take(Client);
         }
         self.into_line()
     }
@@ -97,12 +93,10 @@ impl<'a> FieldValues<'a> {
     /// # Errors
     /// The line cannot be read for certain.
     pub fn into_line(mut self) -> LineResult<'a> {
-        use LogField::*;
-
         let time = self
             .time
             .or_else(|| timestamps::parse_any_time(self.get(Time)?));
-        let time = time.ok_or(UnreadableReason::BadTime)?;
+        let time = time.ok_or(BadTime)?;
         let status = self.status()?;
         let bytes = self.get(Bytes);
         let bytes = bytes.map_or(Ok(None), fields::parse_number)?;

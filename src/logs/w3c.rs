@@ -4,7 +4,11 @@
 //! parsed separately, each part needs the header from before it.
 
 use super::values::FieldValues;
-use super::{FieldBytes, LineResult, LogField, UnreadableReason, decode, decode_hex, timestamps};
+use super::{
+    FieldBytes, FieldResult, LineResult, LogField, UnreadableReason::*, decode, decode_hex,
+    timestamps,
+};
+use LogField::*;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -19,29 +23,25 @@ const MAX_HEADER: usize = 16 * 1_024;
 
 /// The names of each column, the best first: `cs(Host)` of CloudFront is not the host that the client
 /// asked for.
-const COLUMN_NAMES: [(LogField, &str); 15] = {
-    use LogField::*;
-    [
-        (Date, "date"),
-        (Time, "time"),
-        (Method, "cs-method"),
-        (Path, "cs-uri-stem cs-uri"),
-        (Arguments, "cs-uri-query"),
-        (Host, "x-host-header cs-host cs(host)"),
-        (Client, "c-ip"),
-        (Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
-        (Status, "sc-status"),
-        (Bytes, "sc-bytes"),
-        (Seconds, "time-to-first-byte seconds-taken"),
-        (Milliseconds, "time-taken"),
-        (ContentType, "sc-content-type"),
-        (Referer, "cs(referer)"),
-        (UserAgent, "cs(user-agent)"),
-    ]
-};
+const COLUMN_NAMES: [(LogField, &str); 15] = [
+    (Date, "date"),
+    (Time, "time"),
+    (Method, "cs-method"),
+    (Path, "cs-uri-stem cs-uri"),
+    (Arguments, "cs-uri-query"),
+    (Host, "x-host-header cs-host cs(host)"),
+    (Client, "c-ip"),
+    (Forwarded, "x-forwarded-for cs(x-forwarded-for)"),
+    (Status, "sc-status"),
+    (Bytes, "sc-bytes"),
+    (Seconds, "time-to-first-byte seconds-taken"),
+    (Milliseconds, "time-taken"),
+    (ContentType, "sc-content-type"),
+    (Referer, "cs(referer)"),
+    (UserAgent, "cs(user-agent)"),
+];
 
 /// The columns that a header names.
-#[derive(Debug)]
 pub struct Columns {
     /// What each column is.
     columns: Vec<LogField>,
@@ -50,7 +50,7 @@ pub struct Columns {
 }
 
 /// The header in force, if there was one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ColumnHeader(Option<Arc<Columns>>);
 
 impl ColumnHeader {
@@ -97,7 +97,7 @@ impl Columns {
             names = names.replace("time-taken", "seconds-taken");
         }
         let names: Vec<&str> = names.split_ascii_whitespace().collect();
-        let mut columns = vec![LogField::Other; names.len()];
+        let mut columns = vec![Other; names.len()];
         for (column, known) in COLUMN_NAMES {
             let mut known = known.split(' ');
             let place = known.find_map(|known| names.iter().position(|name| *name == known));
@@ -115,12 +115,12 @@ impl Columns {
     /// The line has another number of columns, or a value that its column cannot have.
     pub fn parse_line<'a>(&self, line: &'a [u8]) -> LineResult<'a> {
         let mut values = self.split(line)?;
-        let date = values.take(LogField::Date).unwrap_or_default();
-        let clock = values.take(LogField::Time).unwrap_or_default();
+        let date = values.take(Date).unwrap_or_default();
+        let clock = values.take(Time).unwrap_or_default();
         values.time = timestamps::parse_utc(&date, &clock);
-        let mut method = values.get(LogField::Method).unwrap_or_default().iter();
+        let mut method = values.get(Method).unwrap_or_default().iter();
         if !method.all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte)) {
-            return Err(UnreadableReason::BadRequest);
+            return Err(BadRequest);
         }
         values.into_checked_line()
     }
@@ -129,7 +129,7 @@ impl Columns {
     ///
     /// # Errors
     /// The number of columns is not that of the header.
-    fn split<'a>(&self, line: &'a [u8]) -> Result<FieldValues<'a>, UnreadableReason> {
+    fn split<'a>(&self, line: &'a [u8]) -> FieldResult<FieldValues<'a>> {
         let line = line.strip_suffix(b"\t").unwrap_or(line);
         let separator = if memchr::memchr(b'\t', line).is_some() {
             b'\t'
@@ -139,14 +139,14 @@ impl Columns {
         let mut values = FieldValues::default();
         let mut columns = self.columns.iter();
         for value in line.split(|byte| *byte == separator) {
-            match columns.next().ok_or(UnreadableReason::OtherFormat)? {
-                LogField::Other => {}
+            match columns.next().ok_or(OtherFormat)? {
+                Other => {}
                 column => values.set(*column, self.decode(*column, value)),
             }
         }
         // An empty value is written as `-`.
         if columns.next().is_some() || line.last() == Some(&separator) {
-            return Err(UnreadableReason::CutOff);
+            return Err(CutOff);
         }
         Ok(values)
     }
@@ -155,7 +155,7 @@ impl Columns {
     fn decode<'a>(&self, column: LogField, field: &'a [u8]) -> FieldBytes<'a> {
         match column {
             _ if self.is_percent_encoded => decode_hex(field, b'%'),
-            LogField::UserAgent | LogField::Referer => decode(field, b'+', |_| Some((b' ', 0))),
+            UserAgent | Referer => decode(field, b'+', |_| Some((b' ', 0))),
             _ => Cow::Borrowed(field),
         }
     }

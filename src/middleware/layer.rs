@@ -185,7 +185,7 @@ impl<S> Layer<S> for GateLayer {
 /// ```no_run
 /// use crawlgate::middleware::GateLayer;
 /// # use std::net::SocketAddr;
-/// # #[derive(Clone)] struct ConnectInfo<T>(T);
+/// # struct ConnectInfo<T>(T);
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let gate = GateLayer::builder("policies")
@@ -224,7 +224,8 @@ pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 #[non_exhaustive]
 pub enum OpenError {
     /// The policy directory cannot be read, or no policy in it can be used and the state directory
-    /// has no last good one. The text names each mistake with its file and line.
+    /// has no last good one; with [`GateBuilder::strict`], a policy has a mistake. The text names
+    /// each mistake with its file and line.
     #[error(transparent)]
     Policies(Box<dyn Error + Send + Sync>),
     /// Another process uses the state directory, or the system refused the thread that writes it.
@@ -242,7 +243,7 @@ debug_as_display!(OpenError, RemoveSiteError);
 
 impl GateBuilder {
     /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is
-    /// its file name in messages. Without the ending, `name` is the name of the site. If a policy
+    /// its file name in messages. The site is called `name` without its ending. If a policy
     /// directory is given too and exists, only the policies in that directory count, and the log
     /// has a warning. A second policy for the same site replaces the first.
     ///
@@ -263,6 +264,13 @@ impl GateBuilder {
         };
         let texts = self.sites.without_directory.get_or_insert_default();
         texts.insert(site_name(Path::new(name)), Ok(source));
+        self
+    }
+
+    /// Makes [`GateBuilder::open`] fail if any policy has a mistake, even if others can be used or
+    /// the state directory has a last good one.
+    pub fn strict(mut self) -> GateBuilder {
+        self.sites.strict = true;
         self
     }
 
@@ -314,7 +322,8 @@ impl GateBuilder {
         self
     }
 
-    /// Writes a JSON line for each request against the rules to this file, at most 100 a second.
+    /// Writes a JSON line for each request against the rules or without a licence to this file, at
+    /// most 100 a second.
     pub fn event_log(mut self, file: impl Into<PathBuf>) -> GateBuilder {
         self.events.destination = LogDestination::File(file.into());
         self

@@ -47,8 +47,8 @@ pub struct CrawlerRequest {
     pub kind: Kind,
     /// What the layer does. [`ActionKind::name`] is the word of the logs.
     pub action: ActionKind,
-    /// What the layer would do under `mode: enforce`. `None` unless the request passes only because
-    /// the policy observes this crawler.
+    /// What the layer would do under `mode: enforce`, if the request passes only because the policy
+    /// observes this crawler.
     pub would: Option<ActionKind>,
     site: Option<Arc<Site>>,
     line: Option<DecidingLine>,

@@ -652,6 +652,16 @@ fn policy_of_the_program_needs_no_directory() {
 }
 
 #[test]
+fn strict_gate_needs_every_policy() {
+    let builder = GateBuilder::default()
+        .policy("a.yaml", "hosts: [a.example]\n")
+        .policy("b.yaml", "host: b.example\n");
+    assert!(builder.clone().open().is_ok());
+    let opened = builder.strict().open();
+    assert!(matches!(opened, Err(OpenError::Policies(_))));
+}
+
+#[test]
 fn broken_response_is_an_error_of_the_application() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("site.yaml"), TAGGED).expect("a policy");

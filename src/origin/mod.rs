@@ -16,7 +16,6 @@ const MAX_REDIRECTS: u32 = 5;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a fetch.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsFetchOutcome {
     /// A file.
     File {

@@ -47,7 +47,7 @@ pub struct Member {
 }
 
 /// The state of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
     /// It reports.
@@ -62,9 +62,7 @@ pub enum MemberState {
 }
 
 /// The position of an entry in the log: its id in the Redis stream.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogPosition {
     /// Milliseconds, by the store.
@@ -109,7 +107,7 @@ impl From<LogPosition> for String {
 }
 
 /// The identity of a store. If either part differs from before, facts may have been lost.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreIdentity {
     /// `run_id` of `INFO server`. It changes with a restart, a restore or a fail-over.
     pub run_id: String,

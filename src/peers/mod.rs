@@ -63,7 +63,7 @@ pub enum ForgetError {
 }
 
 /// What requests read from the exchange without a lock.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ExchangeProgress {
     /// The number of the next log entry. It reports everything that happened before it was written.
     pub next_entry: AtomicU64,
@@ -158,7 +158,7 @@ pub struct MemberStatus {
 }
 
 /// Why no crawler is accused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoAccusationReason {
     /// The store cannot be reached, was never reached, or cannot be used.

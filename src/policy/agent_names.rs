@@ -5,8 +5,7 @@ use super::decode::is_token;
 use crate::crawlers::Registry;
 
 /// The names in the value of a User-agent line that has more than one: a list with `,` or `;` of
-/// possible tokens, of which one is known (`Googlebot, Bingbot`), or words that are all known
-/// tokens (`Googlebot Bingbot`). Other words after a token are versions and comments. `None` for
+/// possible tokens (`Googlebot, Bingbot`), or words that are all known tokens (`Googlebot Bingbot`). Other words after a token are versions and comments. `None` for
 /// one name.
 pub fn names_on_one_line<'v>(value: &'v str, registry: &Registry) -> Option<Vec<&'v str>> {
     if is_known_agent(value, registry) {
@@ -20,8 +19,7 @@ pub fn names_on_one_line<'v>(value: &'v str, registry: &Registry) -> Option<Vec<
     let is_list = list.len() > 1
         && list
             .iter()
-            .all(|name| is_known_agent(name, registry) || (is_token(name) && !name.contains(' ')))
-        && list.iter().any(|name| is_known_agent(name, registry));
+            .all(|name| is_known_agent(name, registry) || (is_token(name) && !name.contains(' ')));
     if is_list {
         return Some(list);
     }

@@ -23,7 +23,7 @@ pub struct OriginRobotsTxt {
 
 /// Authorities by which crawlgate reaches origins. Crawlers cannot use them, so no robots.txt
 /// publishes them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct InternalAuthorities {
     /// The Host values that origins are sent in place of the requested host. In a published URL the
     /// site's own host replaces them.
@@ -33,7 +33,7 @@ pub struct InternalAuthorities {
 }
 
 /// A Host value that an origin is sent in place of the requested host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct HostOverride {
     /// The value, with or without a port.
     pub host: String,

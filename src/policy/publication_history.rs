@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A span of time in which robots.txt answered 503.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct UnavailableSpan {
     /// The beginning.
     pub since: Timestamp,

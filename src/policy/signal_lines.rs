@@ -8,7 +8,6 @@ use super::model::{SignalCategory, USES};
 const MAX_CATEGORY: usize = 64;
 
 /// A valid part of a Content-Signal line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentSignalPart {
     /// `ai-train=no`.
     Category(SignalCategory, bool),

@@ -26,7 +26,7 @@ const MAX_TENURES: usize = 65_536;
 const MAX_JUMPS: usize = 64;
 
 /// Everything that was published within the last month.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default)]
 pub struct PublicationLog {
     /// The number of the next change.
     next_number: u64,

@@ -116,7 +116,6 @@ pub struct Publication {
 }
 
 /// A site as it comes into force, for [`PublicationLog::record`](super::PublicationLog::record).
-#[derive(Debug)]
 pub struct PublishedSite<'a> {
     /// Its name.
     pub site: &'a str,
@@ -133,7 +132,7 @@ pub struct PublishedSite<'a> {
 }
 
 /// What an operator declares that hosts served before crawlgate (`robots.previous`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum DeclaredPreviousRobots {
     /// This version.
     Version(RobotsVersionId),
@@ -142,7 +141,7 @@ pub enum DeclaredPreviousRobots {
 }
 
 /// The ends of times that a log does not know completely.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct LogGaps {
     /// The latest end of a tenure that was dropped because there were too many: what its hosts
     /// published is unknown.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 pub type VersionFile = (RobotsVersionId, Arc<[u8]>);
 
 /// What other instances published.
-#[derive(Debug, Default)]
 pub struct PeerPublicationLogs {
     /// The log of each run.
     pub logs: Vec<PublicationLog>,
@@ -21,12 +20,11 @@ pub struct PeerPublicationLogs {
 }
 
 /// The known versions by their ids.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct VersionStore {
     versions: BTreeMap<RobotsVersionId, LazilyParsedVersion>,
 }
 
-#[derive(Debug)]
 struct LazilyParsedVersion {
     body: Arc<[u8]>,
     /// Parsed when it is first needed.

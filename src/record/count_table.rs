@@ -34,7 +34,7 @@ pub fn truncate_label(label: &str) -> &str {
 }
 
 /// A request as it is counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CountedRequest<'a> {
     /// The name of the site.
     pub site: &'a str,
@@ -343,14 +343,15 @@ mod tests {
         table.count(&request("gptbot", CountedAction::WouldBlock));
         table.count(&request("gptbot", CountedAction::Block));
         let expected = serde_json::json!({
-            "requests": 2, "violation": 2, "refused": 1, "would_refuse": 1, "bytes": 20,
-            "origin_milliseconds": 10, "status_304": 1,
+            "requests": 2, "violation": 2, "refused": 1, "refused_against_rules": 1, "would_refuse": 1,
+            "would_refuse_against_rules": 1, "bytes": 20, "origin_milliseconds": 10, "status_304": 1,
         });
         assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
         assert!(new_counts(&table).is_empty());
         table.count(&request("gptbot", CountedAction::Block));
         let expected = serde_json::json!({
-            "requests": 1, "violation": 1, "refused": 1, "bytes": 10, "origin_milliseconds": 5,
+            "requests": 1, "violation": 1, "refused": 1, "refused_against_rules": 1, "bytes": 10,
+            "origin_milliseconds": 5,
         });
         assert_eq!(to_json(&new_counts(&table)["gptbot"]), expected);
     }

@@ -8,6 +8,7 @@
 use super::{CountedAction, RecordedKind};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersionsBasis, IdentityStatus, Kind};
+use CountColumn::*;
 use std::collections::BTreeMap;
 use strum::{IntoStaticStr, VariantArray};
 
@@ -18,7 +19,11 @@ pub(super) enum CountColumn {
     Requests,
     RobotsTxt,
     Refused,
+    /// Those of them that broke the rules.
+    RefusedAgainstRules,
     WouldRefuse,
+    /// Those of them that broke the rules.
+    WouldRefuseAgainstRules,
     /// Requests that were answered with a demand for a licence.
     LicenseDemanded,
     /// Requests that enforcement would answer with one.
@@ -50,27 +55,35 @@ pub(super) enum CountColumn {
     UnprovenUntil,
 }
 
+/// The kinds of requests that broke a rule.
+pub const RULE_BREAKING_KINDS: [Kind; 3] = [Kind::Violation, Kind::TooFast, Kind::Trapped];
+
+/// Refused requests, and those of them that broke the rules.
+const REFUSED: [CountColumn; 2] = [Refused, RefusedAgainstRules];
+/// The same of requests that enforcement would refuse.
+const WOULD_REFUSE: [CountColumn; 2] = [WouldRefuse, WouldRefuseAgainstRules];
+
 /// How many columns come before the kinds.
 const COLUMNS_BEFORE_KINDS: usize = 2;
 
 impl CountColumn {
     /// The columns of statuses, as metrics name them.
     pub(super) const STATUSES: [(&'static str, CountColumn); 5] = [
-        ("2xx", CountColumn::Successful),
-        ("3xx", CountColumn::Redirected),
-        ("304", CountColumn::NotModified),
-        ("4xx", CountColumn::ClientError),
-        ("5xx", CountColumn::ServerError),
+        ("2xx", Successful),
+        ("3xx", Redirected),
+        ("304", NotModified),
+        ("4xx", ClientError),
+        ("5xx", ServerError),
     ];
 
     /// The column of responses with this status. `None` for a status that is not final.
     pub(super) fn status_column(status: u16) -> Option<CountColumn> {
         match status {
-            200..=299 => Some(CountColumn::Successful),
-            304 => Some(CountColumn::NotModified),
-            300..=399 => Some(CountColumn::Redirected),
-            400..=499 => Some(CountColumn::ClientError),
-            500..=599 => Some(CountColumn::ServerError),
+            200..=299 => Some(Successful),
+            304 => Some(NotModified),
+            300..=399 => Some(Redirected),
+            400..=499 => Some(ClientError),
+            500..=599 => Some(ServerError),
             _ => None,
         }
     }
@@ -78,8 +91,8 @@ impl CountColumn {
     /// The column with the end of a kind, if the kind has one.
     pub(super) fn latest_end_column(kind: Kind) -> Option<CountColumn> {
         match kind {
-            Kind::StaleCopy => Some(CountColumn::StaleUntil),
-            Kind::Unproven => Some(CountColumn::UnprovenUntil),
+            Kind::StaleCopy => Some(StaleUntil),
+            Kind::Unproven => Some(UnprovenUntil),
             _ => None,
         }
     }
@@ -91,8 +104,8 @@ impl CountColumn {
         older_until: Option<Timestamp>,
     ) -> Option<CountColumn> {
         match (basis, older_until) {
-            (CachedVersionsBasis::PerhapsCached, _) => Some(CountColumn::PerhapsCached),
-            (_, None) => Some(CountColumn::PeersUnknown),
+            (CachedVersionsBasis::PerhapsCached, _) => Some(PerhapsCached),
+            (_, None) => Some(PeersUnknown),
             (_, Some(_)) => None,
         }
     }
@@ -112,21 +125,24 @@ impl RequestCounts {
     pub fn add(&mut self, kind: impl Into<RecordedKind>, action: CountedAction, requests: u64) {
         use CountedAction::*;
 
-        let total = match action {
-            RobotsTxt => Some(CountColumn::RobotsTxt),
-            Block | Slow => Some(CountColumn::Refused),
-            WouldBlock | WouldSlow => Some(CountColumn::WouldRefuse),
-            License => Some(CountColumn::LicenseDemanded),
-            WouldLicense => Some(CountColumn::WouldDemandLicense),
-            Pause | WouldPause => Some(CountColumn::Paused),
-            Pass | Tdmrep | Refuse | Challenge | Redirect => None,
+        let kind = kind.into();
+        let breaks_rules = RULE_BREAKING_KINDS.map(RecordedKind::Of).contains(&kind);
+        // The second column is for requests that broke the rules.
+        let columns: &[CountColumn] = match action {
+            RobotsTxt => &[CountColumn::RobotsTxt],
+            Block | Slow => &REFUSED,
+            WouldBlock | WouldSlow => &WOULD_REFUSE,
+            License => &[LicenseDemanded],
+            WouldLicense => &[WouldDemandLicense],
+            Pause | WouldPause => &[Paused],
+            Pass | Tdmrep | Refuse | Challenge | Redirect => &[],
         };
-        self.add_total(CountColumn::Requests, requests);
-        if let Some(total) = total {
-            self.add_total(total, requests);
+        self.add_total(Requests, requests);
+        for column in columns.iter().take(1 + usize::from(breaks_rules)) {
+            self.add_total(*column, requests);
         }
         if action != RobotsTxt {
-            let count = &mut self.kinds[kind.into().index()];
+            let count = &mut self.kinds[kind.index()];
             *count = count.saturating_add(requests);
         }
     }
@@ -138,7 +154,7 @@ impl RequestCounts {
 
     /// Adds bytes of bodies that were sent.
     pub fn add_bytes(&mut self, bytes: u64) {
-        self.add_total(CountColumn::Bytes, bytes);
+        self.add_total(Bytes, bytes);
     }
 
     /// Adds a response with this status. One that is not final is left out.
@@ -170,7 +186,7 @@ impl RequestCounts {
 
     /// Whether a column is a moment: a sum has the latest one. All other columns are numbers.
     pub fn is_moment(column: &str) -> bool {
-        let ends = [CountColumn::StaleUntil, CountColumn::UnprovenUntil];
+        let ends = [StaleUntil, UnprovenUntil];
         ends.map(<&str>::from).contains(&column)
     }
 
@@ -191,14 +207,17 @@ impl RequestCounts {
             let stale = std::mem::take(&mut self.kinds[Kind::StaleCopy as usize]);
             let allowed = &mut self.kinds[Kind::Allowed as usize];
             *allowed = allowed.saturating_add(stale);
-            self.totals[CountColumn::StaleUntil as usize] = 0;
+            self.totals[StaleUntil as usize] = 0;
         }
     }
 
-    /// Subtracts requests that would be refused, down to zero. The count of all requests stays.
-    pub fn subtract_would_refuse(&mut self, requests: u64) {
-        let count = &mut self.totals[CountColumn::WouldRefuse as usize];
-        *count = count.saturating_sub(requests);
+    /// Subtracts the other's requests that would be refused, down to zero. The count of all requests
+    /// stays.
+    pub fn subtract_would_refuse(&mut self, other: &RequestCounts) {
+        for column in WOULD_REFUSE {
+            let count = &mut self.totals[column as usize];
+            *count = count.saturating_sub(other.totals[column as usize]);
+        }
     }
 
     /// Requests of a kind, without those that were answered with robots.txt.
@@ -208,47 +227,57 @@ impl RequestCounts {
 
     /// All requests.
     pub fn requests(&self) -> u64 {
-        self.totals[CountColumn::Requests as usize]
+        self.totals[Requests as usize]
     }
 
     /// Requests that were answered with robots.txt.
     pub fn robots_txt(&self) -> u64 {
-        self.totals[CountColumn::RobotsTxt as usize]
+        self.totals[RobotsTxt as usize]
     }
 
     /// Requests that were blocked or slowed down.
     pub fn refused(&self) -> u64 {
-        self.totals[CountColumn::Refused as usize]
+        self.totals[Refused as usize]
+    }
+
+    /// Requests against the rules that were blocked or slowed down.
+    pub fn refused_against_rules(&self) -> u64 {
+        self.totals[RefusedAgainstRules as usize]
     }
 
     /// Requests that `mode: enforce` would have refused.
     pub fn would_refuse(&self) -> u64 {
-        self.totals[CountColumn::WouldRefuse as usize]
+        self.totals[WouldRefuse as usize]
+    }
+
+    /// Requests against the rules that `mode: enforce` would have refused.
+    pub fn would_refuse_against_rules(&self) -> u64 {
+        self.totals[WouldRefuseAgainstRules as usize]
     }
 
     /// Requests that were answered with a demand for a licence.
     pub fn license_demanded(&self) -> u64 {
-        self.totals[CountColumn::LicenseDemanded as usize]
+        self.totals[LicenseDemanded as usize]
     }
 
     /// Requests that crawlgate answered itself: with robots.txt, a block, a demand for a licence, or
     /// a pause.
     pub fn answered_by_crawlgate(&self) -> u64 {
-        use CountColumn::*;
-
         let own = [RobotsTxt, Refused, LicenseDemanded, Paused];
-        own.iter().map(|column| self.totals[*column as usize]).sum()
+        let numbers = own.iter().map(|column| self.totals[*column as usize]);
+        numbers.fold(0, u64::saturating_add)
     }
 
     /// Requests without a licence that the policy asks for: those that were answered with the
     /// demand, and those that `mode: enforce` would have answered with it.
     pub fn without_license(&self) -> u64 {
-        self.license_demanded() + self.totals[CountColumn::WouldDemandLicense as usize]
+        self.license_demanded()
+            .saturating_add(self.totals[WouldDemandLicense as usize])
     }
 
     /// Bytes of the bodies that were sent.
     pub fn bytes(&self) -> u64 {
-        self.totals[CountColumn::Bytes as usize]
+        self.totals[Bytes as usize]
     }
 
     /// Whether most responses are unknown: beside another proxy, crawlgate does not see the responses
@@ -272,7 +301,7 @@ impl RequestCounts {
 
     /// Requests that broke the rules: violations, too fast, traps.
     pub fn rule_breaking_requests(&self) -> u64 {
-        self.sum([Kind::Violation, Kind::TooFast, Kind::Trapped])
+        self.sum(RULE_BREAKING_KINDS)
     }
 
     /// Requests that obeyed the rules: the kind `allowed`. The other kinds are neither obeying nor
@@ -291,12 +320,12 @@ impl RequestCounts {
     /// Unproven requests of crawlers that a cache in front of crawlgate may have answered. This
     /// doubt has no end.
     pub fn perhaps_cached(&self) -> u64 {
-        self.totals[CountColumn::PerhapsCached as usize]
+        self.totals[PerhapsCached as usize]
     }
 
     /// Unproven requests that the peers did not confirm. This doubt has no end.
     pub fn peers_unknown(&self) -> u64 {
-        self.totals[CountColumn::PeersUnknown as usize]
+        self.totals[PeersUnknown as usize]
     }
 
     /// Until when crawlers may use an older robots.txt: the latest end of the requests of the kind
@@ -308,7 +337,8 @@ impl RequestCounts {
     }
 
     fn sum<const N: usize>(&self, kinds: [Kind; N]) -> u64 {
-        kinds.iter().map(|kind| self.requests_of_kind(*kind)).sum()
+        let numbers = kinds.iter().map(|kind| self.requests_of_kind(*kind));
+        numbers.fold(0, u64::saturating_add)
     }
 
     /// The percentage of requests that obeyed the rules, among those that obeyed or broke them.
@@ -357,7 +387,9 @@ impl serde::Serialize for RequestCounts {
     }
 }
 
-/// Columns that this crawlgate does not know are left out.
+/// Columns that this crawlgate does not know are left out. Another version may lack the columns of
+/// refused requests that broke the rules. They become what the other columns prove at least, and
+/// never more than these allow.
 impl<'de> serde::Deserialize<'de> for RequestCounts {
     fn deserialize<D: serde::Deserializer<'de>>(
         deserializer: D,
@@ -367,12 +399,25 @@ impl<'de> serde::Deserialize<'de> for RequestCounts {
         for (column, count) in counts.columns_mut() {
             *count = read.get(column).copied().unwrap_or_default();
         }
+        let mut broke = counts.rule_breaking_requests();
+        let others = counts.sum([
+            Kind::Unproven,
+            Kind::Ambiguous,
+            Kind::NotBound,
+            Kind::Unverified,
+        ]);
+        for [all, part] in [REFUSED, WOULD_REFUSE] {
+            let all = counts.totals[all as usize];
+            let part = &mut counts.totals[part as usize];
+            *part = (*part).max(all.saturating_sub(others)).min(all).min(broke);
+            broke -= *part;
+        }
         Ok(counts)
     }
 }
 
 /// Requests that claim to be one crawler, by identity. Each is counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Default, serde::Serialize)]
 pub struct CountsByIdentity {
     /// Requests of the crawler itself.
     pub verified: RequestCounts,
@@ -478,7 +523,7 @@ mod tests {
         let written = serde_json::to_value(counts).expect("written");
         let expected = serde_json::json!({
             "requests": 6, "robots_txt": 2, "violation": 3, "off": 1, "refused": 3, "paused": 1,
-            "bytes": 99, "status_304": 1, "perhaps_cached": 4, "peers_unknown": 5,
+            "refused_against_rules": 3, "bytes": 99, "status_304": 1, "perhaps_cached": 4, "peers_unknown": 5,
             "stale_until": 700,
         });
         assert_eq!(written, expected);
@@ -486,6 +531,49 @@ mod tests {
         later["unheard_of"] = 7.into();
         let read: RequestCounts = serde_json::from_value(later).expect("read");
         assert_eq!(read, counts);
+    }
+
+    #[test]
+    fn read_refusals_against_rules_fit_the_other_columns() {
+        for (read, expected) in [
+            // Another version does not have the columns.
+            (r#"{"violation": 10, "refused": 10}"#, [10, 0]),
+            (
+                r#"{"violation": 9, "refused": 4, "would_refuse": 5}"#,
+                [4, 5],
+            ),
+            // Here their absence means 0.
+            (
+                r#"{"violation": 10, "paused": 10, "unproven": 7, "would_refuse": 7}"#,
+                [0, 0],
+            ),
+            (
+                r#"{"violation": 10, "unverified": 40, "refused": 40}"#,
+                [0, 0],
+            ),
+            // These contradict each other.
+            (r#"{"violation": 5, "refused_against_rules": 5}"#, [0, 0]),
+            (
+                r#"{"violation": 3, "refused": 2, "refused_against_rules": 9,
+                    "would_refuse": 2, "would_refuse_against_rules": 2}"#,
+                [2, 1],
+            ),
+            (
+                r#"{"violation": 18446744073709551615, "too_fast": 5, "refused": 7,
+                    "license_demanded": 18446744073709551615, "would_demand_license": 1}"#,
+                [7, 0],
+            ),
+        ] {
+            let counts: RequestCounts = serde_json::from_str(read).expect(read);
+            let found = [
+                counts.refused_against_rules(),
+                counts.would_refuse_against_rules(),
+            ];
+            assert_eq!(found, expected, "{read}");
+            let violations = counts.requests_of_kind(Kind::Violation);
+            assert!(counts.rule_breaking_requests() >= violations, "{read}");
+            assert!(counts.without_license() >= counts.license_demanded());
+        }
     }
 
     /// Requests in doubt that end at a moment.

@@ -10,7 +10,7 @@ use crate::verdict::{Decision, UnenforcedReason};
 use strum::{IntoStaticStr, VariantArray};
 
 /// A field of a request. Its name in logs is that of the variant in snake case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum RecordField {

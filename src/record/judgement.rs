@@ -15,7 +15,7 @@ use crate::verdict::{
 use std::sync::Arc;
 
 /// The result of judging a request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[expect(
     clippy::large_enum_variant,
     reason = "most requests are judged, and none allocates for it"
@@ -36,7 +36,7 @@ pub enum Judgement {
 }
 
 /// The signature that proves a crawler's identity, as evidence.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureProof {
     /// The text that was signed (RFC 9421 section 2.5).
     pub base: String,

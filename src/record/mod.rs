@@ -18,7 +18,7 @@ mod value;
 mod visit;
 
 pub use count_table::{CountTable, CountedRequest, MAX_SERIES, OVERFLOW, truncate_label};
-pub use counts::{CountsByIdentity, RequestCounts};
+pub use counts::{CountsByIdentity, RULE_BREAKING_KINDS, RequestCounts};
 pub use field::{RecordField, SAMPLE_FIELDS};
 pub use judgement::{DecidingLine, Judgement, SignatureProof, SiteJudgement};
 pub use names::{CountedAction, RecordedKind, ViolationKind, identity_label};
@@ -58,7 +58,7 @@ pub trait Sink: Send + Sync {
 
 /// A request with its judgement and its response. It keeps the policies by which it was judged, so
 /// that a reload does not change it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RequestRecord {
     /// Known crawlers.
     pub registry: &'static Registry,
@@ -71,7 +71,7 @@ pub struct RequestRecord {
 }
 
 /// What was sent to the client, and how that ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct SentResponse {
     /// The status; 0 where no response was begun, or where another server sends it.
     pub status: u16,
@@ -119,10 +119,14 @@ impl RequestRecord {
         claim_label(self.judgement.claim()?, self.registry, self.site())
     }
 
-    /// The identity of the client; `None` if it claims no crawler, or no site has the host.
+    /// The identity of the client; `None` if it claims no crawler. Where no site has the host, nothing
+    /// is verified.
     pub fn identity(&self) -> Option<Identity> {
-        let judged = self.judged()?;
-        (judged.decision.claim != Claim::Visitor).then_some(judged.identity)
+        let is_crawler = self.judgement.claim()? != Claim::Visitor;
+        is_crawler.then(|| {
+            self.judged()
+                .map_or(Identity::Unverified, |judged| judged.identity)
+        })
     }
 
     /// Whether a crawler for AI training got a page for which the site publishes a reservation: in a

@@ -8,7 +8,7 @@ use crate::verdict::{Action, Decision, IdentityStatus, Kind};
 use strum::{IntoStaticStr, VariantArray};
 
 /// The action on a request, or the action that enforcement would have taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum CountedAction {
     /// Forwarded.
@@ -75,7 +75,7 @@ impl CountedAction {
 }
 
 /// The kind under which a request is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordedKind {
     /// Its kind.
     Of(Kind),
@@ -126,7 +126,7 @@ impl From<Kind> for RecordedKind {
 }
 
 /// The kind of a request that was blocked or slowed down, or would be under enforcement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum ViolationKind {
     /// Its kind.
     Of(Kind),

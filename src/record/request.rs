@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// When a request arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ArrivalTimes {
     /// By the wall clock.
     pub arrived: SystemTime,
@@ -33,7 +33,6 @@ pub struct ArrivalTimes {
 }
 
 /// A copy of what the client sent.
-#[derive(Debug)]
 pub struct RequestCopy {
     /// Method, host, target, user agent, referer, id and trace, one after the other; then the
     /// validator, if there is one.

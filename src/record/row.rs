@@ -45,7 +45,7 @@ impl Serialize for RecordLine<'_> {
 }
 
 /// Fields of one request: a recent event, or a sample of the history.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordRow(Vec<(RecordField, FieldValue<'static>)>);
 
 impl RecordRow {

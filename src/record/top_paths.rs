@@ -37,7 +37,6 @@ pub struct TopPathsKey {
 }
 
 /// A request of a crawler for a path.
-#[derive(Clone, Copy, Debug)]
 pub struct PathRequest<'a> {
     /// The name of the site.
     pub site: &'a str,
@@ -52,7 +51,7 @@ pub struct PathRequest<'a> {
 }
 
 /// The paths of one crawler on one site and one day.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DayPaths {
     /// The beginning of the day, UTC.
     pub day: Timestamp,

@@ -14,7 +14,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 const MAX_HOST_BYTES: usize = 253;
 
 /// What a service does with what its crawlers read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[derive(PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ReferringServiceKind {
     /// It answers in its own words.
@@ -26,7 +26,6 @@ pub enum ReferringServiceKind {
 named!(ReferringServiceKind);
 
 /// A service that sends visitors.
-#[derive(Debug)]
 pub struct ReferringService {
     /// Its stable name: a label in metrics and reports.
     pub id: String,
@@ -42,7 +41,7 @@ pub struct ReferringService {
 }
 
 /// How a host name of the registry is matched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct HostEntry {
     service: usize,
     /// Its subdomains are the service's, too.
@@ -50,7 +49,6 @@ struct HostEntry {
 }
 
 /// All known services.
-#[derive(Debug)]
 pub struct ReferringServices {
     services: Vec<ReferringService>,
     hosts: AHashMap<Box<[u8]>, HostEntry>,

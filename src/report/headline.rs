@@ -1,49 +1,41 @@
 //! The first sentences of a report about a site's crawlers. [`headline_sentence`] is about crawlers
 //! that break the rules, [`enforcement_sentence`] about blocked requests.
 
-use super::{ClientIdentity, Report, ReportSection, ReportSource, ReportTotals};
+use super::{ClientIdentity, MAX_FILES, Report, ReportSection, ReportSource, join_first};
 use crate::numbers::{plural, plural_thousands, thousands};
-use crate::verdict::Kind;
 use askama::Template;
 
 #[derive(Template)]
 #[template(path = "headline.txt")]
 struct HeadlineText<'a> {
-    totals: &'a ReportTotals,
-    source: ReportSource,
+    report: &'a Report,
     /// Crawlers that break the rules.
     verified: usize,
     unverified: usize,
     has_unknown_bots: bool,
-    /// The names of unknown bots.
-    unknown_names: usize,
-    /// Requests in lines without a user agent.
-    no_user_agent: u64,
 }
 
 /// How many crawlers break the rules, and in how many requests.
 pub fn headline_sentence(report: &Report) -> String {
     if let Some(log) = &report.log
-        && let [Some(from), Some(to)] = log.outside_span
         && report.from.is_none()
     {
-        return format!(
-            "No request in the log is of this period. The log has requests from {} to {}.",
-            from.human_readable(),
-            to.human_readable()
-        );
+        if let [Some(from), Some(to)] = log.outside_span {
+            return format!(
+                "No request in the log is of this period. The log has requests from {} to {}.",
+                from.human_readable(),
+                to.human_readable()
+            );
+        }
+        if !log.unjudged_hosts.is_empty() {
+            return other_hosts_sentence(&report.site, &log.unjudged_hosts);
+        }
     }
     let mut text = HeadlineText {
-        totals: &report.totals,
-        source: report.source,
+        report,
         verified: 0,
         unverified: 0,
         has_unknown_bots: false,
-        unknown_names: report.unknown_bots.len(),
-        no_user_agent: report
-            .log
-            .as_ref()
-            .map_or(0, |log| log.counts.no_user_agent),
     };
     for row in report.rows_in(ReportSection::BreaksRules) {
         match row.identity {
@@ -55,37 +47,28 @@ pub fn headline_sentence(report: &Report) -> String {
     text.to_string()
 }
 
-/// What was blocked, and what enforcement would block; empty if neither.
+/// The hosts of a log that has no request to the site, which may differ by `www.` alone.
+fn other_hosts_sentence(site: &str, hosts: &[String]) -> String {
+    let bare = site.trim_start_matches("www.");
+    let mut near = hosts.iter();
+    let near = near.find(|host| host.trim_start_matches("www.") == bare);
+    let near = near.map(|host| format!(" Do you mean {host}?"));
+    format!(
+        "No request in the log is to {site}. The log has requests to {}.{}",
+        join_first(hosts, MAX_FILES),
+        near.unwrap_or_default()
+    )
+}
+
+/// What was blocked, and what enforcement would block; empty if neither. The first sentences are
+/// about the requests that broke the rules, which the headline counts.
 pub fn enforcement_sentence(report: &Report) -> String {
-    let mut text = EnforcementText {
-        totals: &report.totals,
-        not_counted: 0,
-        has_blocked_not_counted: false,
-        is_of_logs: report.log.is_some(),
-        is_of_robots_txt: report.source == ReportSource::Logs,
-    };
-    for row in report.crawlers.iter().filter(|row| row.is_of_crawler()) {
-        let blocked_kinds = [Kind::Unproven, Kind::Ambiguous];
-        let uncounted = blocked_kinds.map(|kind| row.counts.requests_of_kind(kind));
-        let uncounted = uncounted.iter().sum();
-        text.has_blocked_not_counted |= row.counts.refused().min(uncounted) > 0;
-        if !row.is_unknown_bots() {
-            text.not_counted += row.counts.would_refuse().min(uncounted);
-        }
-    }
-    text.to_string().trim_end().to_owned()
+    let text = EnforcementText { report }.to_string();
+    text.trim_end().to_owned()
 }
 
 #[derive(Template)]
 #[template(path = "enforcement.txt")]
 struct EnforcementText<'a> {
-    totals: &'a ReportTotals,
-    /// Requests that enforcement would block although they do not count.
-    not_counted: u64,
-    /// Whether such requests were blocked.
-    has_blocked_not_counted: bool,
-    /// A log does not have blocked requests.
-    is_of_logs: bool,
-    /// Without a policy, nobody asks what one could say.
-    is_of_robots_txt: bool,
+    report: &'a Report,
 }

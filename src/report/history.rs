@@ -114,8 +114,7 @@ impl Report {
                 history.counts_by_site(UNKNOWN_BOTS, period.from, period.to, period.step)?;
             for (site, counts) in unknown_bots {
                 if let Some(all) = sites.get_mut(&site) {
-                    all.unverified
-                        .subtract_would_refuse(counts.unverified.would_refuse());
+                    all.unverified.subtract_would_refuse(&counts.unverified);
                 }
             }
         }

@@ -37,9 +37,16 @@ pub fn policy_line_link(site: &str, source: &str) -> Option<PolicyLineLink> {
     let mut parts = source.rsplitn(3, ':');
     let _column = parts.next()?.parse::<u32>().ok()?;
     let line = parts.next()?.parse::<u32>().ok()?;
+    let file = parts.next()?;
+    // The page of the site shows the defaults below its policy.
+    let part = if file.ends_with("defaults.yaml") {
+        "defaults"
+    } else {
+        "line"
+    };
     Some(PolicyLineLink {
-        href: format!("{}#line-{line}", site_link(site)),
-        name: format!("{} line {line}", parts.next()?),
+        href: format!("{}#{part}-{line}", site_link(site)),
+        name: format!("{file} line {line}"),
     })
 }
 

@@ -18,6 +18,8 @@ pub struct LogSummary {
     pub rules: Vec<String>,
     /// The judged hosts, at most 1,000.
     pub hosts: Vec<String>,
+    /// The hosts that are not judged, at most 1,000.
+    pub unjudged_hosts: Vec<String>,
     /// When the first and the last request for a judged host outside of the period came.
     #[serde(skip)]
     pub outside_span: [Option<Timestamp>; 2],
@@ -97,7 +99,7 @@ impl DamagedLog {
 }
 
 /// How many lists of networks were used.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkListUsage {
     /// All lists.
     pub known: usize,
@@ -133,6 +135,16 @@ pub struct ResponseStatusRow {
     pub sections: Vec<TopEntry>,
     /// The paths that were requested most, with the query if the response was a redirect or an error.
     pub paths: Vec<TopEntry>,
+}
+
+impl ResponseStatusRow {
+    /// The first digit of the status, but 2 for 1xx and 304, which are no redirects and no errors.
+    pub(super) fn class(&self) -> u16 {
+        match self.status {
+            304 => 2,
+            status => status.max(200) / 100,
+        }
+    }
 }
 
 /// An entry of a list of frequent names or URLs, which is counted in bounded memory.

@@ -41,12 +41,13 @@ pub use sitemap::{SitemapCoverage, SitemapSummary};
 pub use text::{render_table, render_text};
 pub use traffic::{OperatorTraffic, TrafficReport};
 
+use crate::printable::{join_first, printable};
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
 use charts::PeriodBar;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The crawlers whose traffic and URLs are shown, and the URLs of each, if no more are asked for.
 const MAX_LISTED: usize = 5;
@@ -105,6 +106,9 @@ pub struct Report {
     /// many as by default.
     #[serde(skip)]
     pub top: Option<usize>,
+    /// The report that this one is compared with.
+    #[serde(skip)]
+    pub earlier: Option<EarlierReport>,
     /// The option `--config FILE ` of the commands that the report names; may be empty.
     #[serde(skip)]
     pub config_option: String,
@@ -128,6 +132,16 @@ pub struct Report {
     pub log: Option<LogSummary>,
 }
 
+/// What an earlier report, as JSON, says about the crawlers.
+#[derive(Debug, PartialEq, Deserialize)]
+pub struct EarlierReport<Row = CrawlerRow> {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    site: String,
+    /// Its rows.
+    pub crawlers: Vec<Row>,
+}
+
 /// The source of a report's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,17 +156,24 @@ pub enum ReportSource {
 }
 
 /// Sums over all crawlers. Impostors are only in `pretended`. Visitors are in none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
+#[serde(default)]
 pub struct ReportTotals {
     pub requests: u64,
     pub against_rules: u64,
     pub not_counted: u64,
     pub blocked: u64,
+    /// The blocked requests that broke the rules.
+    pub blocked_against_rules: u64,
     /// Requests that enforcement would block; without those by unknown bots.
     pub would_block: u64,
+    /// Those of them that broke the rules.
+    pub would_block_against_rules: u64,
     /// Requests by unknown bots that `purposes: { other: enforce }` would block.
     pub unknown_bots_would_block: u64,
+    /// Those of them that broke the rules.
+    pub unknown_bots_would_block_against_rules: u64,
     /// Requests that were answered with a demand for a licence.
     pub license_demanded: u64,
     /// Requests by clients that only used the name of a crawler.
@@ -186,6 +207,23 @@ impl Report {
         rows.sort_by_key(|(_, coverage)| Reverse(coverage.requests));
         rows.truncate(self.max_listed());
         rows
+    }
+
+    /// The crawlers of this report and the earlier one, those that changed most first: requests, and
+    /// those against the rules, each before and now.
+    fn changes<'a>(&'a self, earlier: &'a EarlierReport) -> Vec<(&'a CrawlerRow, [[u64; 2]; 2])> {
+        let mut changes = BTreeMap::new();
+        for (place, rows) in [(1, &self.crawlers), (0, &earlier.crawlers)] {
+            for row in rows {
+                let change = changes.entry((&row.id, row.identity));
+                let (_, numbers) = change.or_insert((row, [[0; 2]; 2]));
+                numbers[0][place] = row.counts.requests();
+                numbers[1][place] = row.counts.rule_breaking_requests();
+            }
+        }
+        let mut changes: Vec<_> = changes.into_values().collect();
+        changes.sort_by_key(|(_, [[before, now], _])| Reverse(before.abs_diff(*now)));
+        changes
     }
 
     /// The period and the site; for logs also the files with the rules, and the logs.
@@ -227,7 +265,7 @@ impl Report {
             format!(
                 "One robots.txt judged {} hosts, and it holds only for its own: {}. To judge one host, name it with --site.",
                 hosts.len(),
-                join_first(hosts.to_vec(), MAX_FILES)
+                join_first(hosts, MAX_FILES)
             )
         });
         no_rules
@@ -322,7 +360,7 @@ impl Report {
     /// none does.
     fn license_sentence(&self) -> String {
         let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
-        let parts = rows.filter_map(CrawlerRow::license_words).collect();
+        let parts = rows.filter_map(CrawlerRow::license_words);
         join_first(parts, MAX_NAMED)
     }
 
@@ -345,7 +383,8 @@ impl Report {
         for row in &mut self.crawlers {
             row.assign_section(now);
             if row.is_unknown_bots() && !self.unknown_bots.is_empty() {
-                row.name = summarize_bot_names(&self.unknown_bots);
+                let bots = self.unknown_bots.iter();
+                row.name = join_first(bots.map(|bot| printable(bot.name.as_bytes())), 2);
             }
         }
         self.crawlers.sort_by_cached_key(CrawlerRow::sort_key);
@@ -362,18 +401,6 @@ impl Report {
     }
 }
 
-/// The first two names of unknown bots, and how many more there are.
-fn summarize_bot_names(bots: &[TopEntry]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for bot in bots.iter().take(2) {
-        names.push(crate::printable::printable(bot.name.as_bytes()));
-    }
-    if bots.len() > 2 {
-        names.push(format!("{} more", bots.len() - 2));
-    }
-    names.join(", ")
-}
-
 /// The names of files: of many in one directory, its name and their number.
 fn file_names(names: &[String]) -> String {
     let directories: BTreeSet<Option<&str>> = names
@@ -386,7 +413,7 @@ fn file_names(names: &[String]) -> String {
     {
         return format!("{} files in {directory}", names.len());
     }
-    join_first(names.to_vec(), MAX_FILES)
+    join_first(names, MAX_FILES)
 }
 
 /// Joins two words by a comma; either may be empty.
@@ -395,14 +422,4 @@ fn join_words(words: [&str; 2]) -> String {
         ["", word] | [word, ""] => word.to_owned(),
         words => words.join(", "),
     }
-}
-
-/// Joins the first `max` words by commas, and adds how many more there are.
-pub fn join_first(mut words: Vec<String>, max: usize) -> String {
-    if words.len() > max {
-        let more = words.len() - max;
-        words.truncate(max);
-        words.push(format!("and {more} more"));
-    }
-    words.join(", ")
 }

@@ -34,7 +34,7 @@ pub enum NotCountedReason {
 }
 
 /// Requests that do not count, for one reason and end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NotCountedRequests {
     /// The reason.
     pub reason: NotCountedReason,
@@ -87,7 +87,7 @@ impl NotCountedText<'_> {
     /// The robots.txt that crawlers may use in place of the one in force.
     fn older_copy(&self) -> &'static str {
         match (self.part.reason, self.source) {
-            (OlderCopy, _) => "the robots.txt from before your last change",
+            (OlderCopy, _) => "the robots.txt from before its last change",
             (_, ReportSource::History) => "a robots.txt from before crawlgate watched this site",
             (_, ReportSource::Logs | ReportSource::LogsByPolicies) => {
                 "an older robots.txt that you did not give"
@@ -153,6 +153,6 @@ impl NotCountedRequests {
     /// The first crawlers in one line, and how many more there are.
     pub(super) fn crawler_names(&self) -> String {
         const NAMED: usize = 6;
-        join_first(self.crawlers.clone(), NAMED)
+        join_first(&self.crawlers, NAMED)
     }
 }

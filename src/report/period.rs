@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The beginning or the end of a period: a duration before now, or a time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum PeriodBound {
@@ -49,7 +49,7 @@ impl FromStr for PeriodBound {
 }
 
 /// A span of time in whole steps.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct ReportPeriod {
     /// The beginning of its first step.
     pub from: Timestamp,

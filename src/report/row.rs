@@ -393,12 +393,16 @@ impl CrawlerRow {
                 totals.requests += counts.requests();
                 totals.against_rules += counts.rule_breaking_requests();
                 totals.blocked += counts.refused();
+                totals.blocked_against_rules += counts.refused_against_rules();
                 totals.license_demanded += counts.license_demanded();
                 // These are treated alike.
                 if self.is_unknown_bots() || self.purpose == Some(Purpose::Other) {
                     totals.unknown_bots_would_block += counts.would_refuse();
+                    totals.unknown_bots_would_block_against_rules +=
+                        counts.would_refuse_against_rules();
                 } else {
                     totals.would_block += counts.would_refuse();
+                    totals.would_block_against_rules += counts.would_refuse_against_rules();
                 }
             }
         }

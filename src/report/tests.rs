@@ -4,10 +4,10 @@
 use super::not_counted::NotCountedReason;
 use super::traffic::CrawlerShare;
 use super::{
-    BlockInstruction, ClientIdentity, CrawlerRow, LogSummary, PeriodBound, Report, ReportPeriod,
-    ReportSection, ReportSource, ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage,
-    SitemapSummary, TopEntry, TrafficReport, ViolationExample, render_csv, render_html,
-    render_markdown, render_table, render_text,
+    BlockInstruction, ClientIdentity, CrawlerRow, EarlierReport, LineCounts, LogSummary,
+    PeriodBound, Report, ReportPeriod, ReportSection, ReportSource, ReportTotals,
+    ResponseStatusRow, RuleCount, SitemapCoverage, SitemapSummary, TopEntry, TrafficReport,
+    ViolationExample, render_csv, render_html, render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
 use crate::crawlers::Purpose;
@@ -100,8 +100,11 @@ fn totals_have_neither_impostors_nor_tools() {
         against_rules: 15,
         not_counted: 5,
         blocked: 9,
+        blocked_against_rules: 9,
         would_block: 8,
+        would_block_against_rules: 3,
         unknown_bots_would_block: 3,
+        unknown_bots_would_block_against_rules: 3,
         license_demanded: 0,
         pretended: 7,
         tools: 1_000,
@@ -256,7 +259,7 @@ fn rows_sort_by_section_identity_violations() {
 #[test]
 fn headline_counts_rule_breakers() {
     assert_eq!(numbers_in(&mixed_report().headline), [1, 1, 15, 99]);
-    assert_eq!(numbers_in(&mixed_report().enforcement), [9, 5 + 3, 3]);
+    assert_eq!(numbers_in(&mixed_report().enforcement), [9, 3, 3, 5]);
     let one = report(vec![crawler_row(
         "googlebot",
         ClientIdentity::Verified,
@@ -270,16 +273,108 @@ fn headline_counts_rule_breakers() {
     assert_eq!(numbers_in(&one.enforcement.replace(',', "")), [2_000]);
 }
 
-/// As by `unverified: refuse`, which blocks crawlers that obey.
+/// The numbers about violations add up to that of the headline. The numbers about other requests
+/// add up to those that were, or would be, blocked all the same.
 #[test]
-fn blocked_requests_that_obey_are_not_called_uncounted() {
-    let sentence = |kind| {
-        let identity = ClientIdentity::Unverified;
-        report(vec![crawler_row("gptbot", identity, &[(kind, Block, 5)])]).enforcement
-    };
-    let allowed = sentence(Kind::Allowed);
-    assert_eq!(numbers_in(&allowed), [5]);
-    assert!(allowed.len() < sentence(Kind::Unproven).len(), "{allowed}");
+fn numbers_after_the_headline_add_up_to_it() {
+    use CountedAction::{Pause, Slow};
+    use Kind::{Ambiguous, TooFast, Trapped, Unproven, Unverified, Violation};
+    type Requests<'a> = &'a [(Kind, CountedAction, u64)];
+
+    let cases: [(&str, Requests<'_>, Requests<'_>, [u64; 2]); 11] = [
+        ("observe", &[(Violation, WouldBlock, 7)], &[], [7, 0]),
+        (
+            "enforce",
+            &[(Violation, Block, 7), (TooFast, Slow, 2)],
+            &[],
+            [9, 0],
+        ),
+        ("paused", &[(Violation, Pause, 10)], &[], [10, 0]),
+        (
+            "paused, and uncounted",
+            &[(Violation, Pause, 10), (Unproven, WouldBlock, 10)],
+            &[],
+            [10, 10],
+        ),
+        (
+            "paused, and uncounted of unknown bots",
+            &[(Violation, Pause, 10)],
+            &[(Unproven, WouldBlock, 8)],
+            [10, 8],
+        ),
+        (
+            "unknown bots",
+            &[(Violation, WouldBlock, 1)],
+            &[(Trapped, WouldBlock, 5), (Unproven, WouldBlock, 500)],
+            [6, 500],
+        ),
+        (
+            "only unknown bots",
+            &[],
+            &[(Unproven, WouldBlock, 500)],
+            [0, 500],
+        ),
+        (
+            "uncounted",
+            &[(Ambiguous, Block, 4), (Unproven, Block, 2)],
+            &[],
+            [0, 6],
+        ),
+        (
+            "unverified: refuse, observed",
+            &[(Unverified, WouldBlock, 40)],
+            &[],
+            [0, 40],
+        ),
+        (
+            "a site that refuses unverified crawlers, and one that observes",
+            &[
+                (Unverified, Block, 40),
+                (Violation, WouldBlock, 2),
+                (Unproven, WouldBlock, 3),
+            ],
+            &[(Violation, WouldBlock, 1)],
+            [3, 43],
+        ),
+        (
+            "sites of each mode",
+            &[
+                (Violation, Block, 5),
+                (Violation, WouldBlock, 7),
+                (Violation, Pause, 1),
+                (Ambiguous, Block, 1),
+                (Unproven, WouldBlock, 4),
+            ],
+            &[(Violation, WouldBlock, 3), (Unproven, WouldBlock, 2)],
+            [16, 7],
+        ),
+    ];
+    let cases =
+        cases.map(|(state, known, unknown, sums)| (state, [counts(known), counts(unknown)], sums));
+    let without_columns = r#"{"requests": 12, "allowed": 2, "violation": 10, "refused": 10}"#;
+    let faulty = r#"{"requests": 3, "violation": 3, "refused_against_rules": 5}"#;
+    let read = [(without_columns, [10, 0]), (faulty, [3, 0])].map(|(json, sums)| {
+        let counts: RequestCounts = serde_json::from_str(json).expect(json);
+        (json, [counts, RequestCounts::default()], sums)
+    });
+    for (state, [known, unknown], sums) in cases.into_iter().chain(read) {
+        let report = report(vec![
+            CrawlerRow::new("gptbot", ClientIdentity::Unverified, known),
+            CrawlerRow::new("other", ClientIdentity::Unverified, unknown),
+        ]);
+        let sentences = report.enforcement.split(". ");
+        let (others, violations): (Vec<&str>, Vec<&str>) =
+            sentences.partition(|sentence| sentence.contains("not count as"));
+        let found = [violations, others].map(|sentences| {
+            // A second number is a part of the first.
+            let numbers = sentences.into_iter().map(numbers_in);
+            numbers
+                .filter_map(|numbers| numbers.first().copied())
+                .sum::<u64>()
+        });
+        assert_eq!(found, sums, "{state}: {}", report.enforcement);
+        assert_eq!(report.totals.against_rules, sums[0], "{state}");
+    }
 }
 
 #[test]
@@ -298,6 +393,7 @@ fn headline_accuses_none_while_nothing_counts() {
     );
     let first_day = report(vec![obeying, with_doubt_until(doubtful, 24)]);
     assert_eq!(numbers_in(&first_day.headline), [68, 100]);
+    assert_eq!(numbers_in(&first_day.enforcement), [68]);
     assert_eq!(first_day.totals.against_rules, 0);
     assert_eq!(first_day.rows_in(ReportSection::BreaksRules).count(), 0);
     // Who pretends and who is a tool is no crawler that came.
@@ -535,8 +631,11 @@ fn history_is_summed_by_crawler_and_site() {
         requests: 6 + 3 + 10 + 2 + 2 + 6,
         against_rules: 12,
         blocked: 5,
+        blocked_against_rules: 5,
         would_block: 5,
+        would_block_against_rules: 5,
         unknown_bots_would_block: 2,
+        unknown_bots_would_block_against_rules: 2,
         pretended: 4,
         tools: 50,
         ..ReportTotals::default()
@@ -693,8 +792,6 @@ fn traffic_of_impostors_is_nobodys() {
     ];
     assert_eq!(takers, expected);
     assert_eq!(traffic.takers[1].identity, Some(ClientIdentity::Verified));
-    let sentence = traffic.taker_sentence(&traffic.takers[1]);
-    assert_eq!(numbers_in(&sentence), [30, 2, 9, 1]);
     let visits = sent_visits(&[("google", 9), ("chatgpt", 16), ("gone", 5)]);
     traffic.set_visits(visits.clone(), report.pages_by_crawler());
     assert_eq!(traffic.services, visits);
@@ -708,7 +805,7 @@ fn traffic_of_impostors_is_nobodys() {
     assert_eq!(traffic.operators[0].services, ["ChatGPT"]);
     assert_eq!(
         numbers_in(&traffic.operator_sentence(&traffic.operators[0])),
-        [16, 2, 5]
+        [16, 40, 2, 5]
     );
     assert_eq!(
         numbers_in(&traffic.operator_sentence(&traffic.operators[1])),
@@ -851,7 +948,8 @@ fn statuses_of_crawlers_that_take_most_are_shown() {
         render_html(&report).expect("HTML"),
         render_markdown(&report).expect("Markdown"),
     ] {
-        assert!(page.contains("; 3 redirected; 1,005 with 4xx"), "{page}");
+        let read = "read 30 pages, 2.9 KiB, 1 % of all bytes; 3 redirected; 1,005 with 4xx";
+        assert!(page.contains(read), "{page}");
         assert!(!page.contains("with 5xx"), "{page}");
     }
 }
@@ -888,7 +986,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
     });
     let csv = render_csv(&report).expect("CSV");
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
-    assert_eq!(lines.len(), 4 + report.crawlers.len());
+    assert_eq!(lines.len(), 5 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
     assert_eq!(columns.len(), 23);
     // The row of the section comes after that of its crawler.
@@ -897,16 +995,17 @@ fn csv_has_row_for_each_crawler_and_identity() {
         lines[2].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z,1500,1,3"),
         "{csv}"
     );
+    assert!(lines[3].ends_with(",status,,9,,,,,,,,,,,404,,,,"), "{csv}");
     assert!(
-        lines[3]
+        lines[4]
             .ends_with(",status_path,\"/a,b/\",7,1,30,,,,,,,,,404,1970-01-01T00:00:09Z,1500,1,3"),
         "{csv}"
     );
     assert!(
-        lines[4].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,,,,"),
+        lines[5].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,,,,"),
         "{csv}"
     );
-    for line in &lines[2..5] {
+    for line in &lines[2..6] {
         // Its name has a comma, too.
         assert_eq!(line.replace("a,b", "").split(',').count(), 24, "{line}");
     }
@@ -1044,6 +1143,27 @@ fn client_texts_are_escaped() {
     }
 }
 
+#[test]
+fn hosts_of_a_log_are_escaped_in_markdown() {
+    let hosts = ["<img/src=//evil.example/p>", "@octocat"].map(str::to_owned);
+    let log = LogSummary {
+        hosts: hosts.to_vec(),
+        unjudged_hosts: hosts.to_vec(),
+        ..LogSummary::default()
+    };
+    let report = Report {
+        source: ReportSource::Logs,
+        log: Some(log),
+        ..Report::default()
+    };
+    let summary = render_markdown(&report.finish(NOW)).expect("Markdown");
+    for host in ["\\<img/src=//evil.example/p\\>", "\\@octocat"] {
+        // In the headline and in the caveat about several hosts.
+        assert_eq!(summary.matches(host).count(), 2, "{summary}");
+    }
+    assert!(!summary.replace("\\<", "").contains('<'), "{summary}");
+}
+
 /// The registry's crawlers with the longest names, each with many requests.
 fn long_report() -> Report {
     let ids = [
@@ -1139,7 +1259,14 @@ fn long_report() -> Report {
 
 #[test]
 fn text_has_80_columns_and_short_sections() {
-    let printed = render_text(&long_report()).expect("a text");
+    let mut report = long_report();
+    report.earlier = Some(EarlierReport {
+        from: report.from,
+        to: report.to,
+        site: String::new(),
+        crawlers: long_report().crawlers,
+    });
+    let printed = render_text(&report).expect("a text");
     for line in printed.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -1153,10 +1280,12 @@ fn text_has_80_columns_and_short_sections() {
             part if part.starts_with("Traffic") => 1 + 5 + 3,
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 8 + 1,
-            part if part.starts_with("Break") || part.starts_with("Visits") => 1 + 8,
-            // Sections, parameters, and the paths and sections of five statuses of each crawler, and
-            // how many more statuses there are.
-            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 5 * 2 + 1),
+            part if part.starts_with("Break") => 1 + 8,
+            part if part.starts_with("Compared") => 2 + 8,
+            part if part.starts_with("Visits") => 1 + 8 * 3,
+            // All statuses, sections, parameters, and the paths and sections of five statuses of each
+            // crawler.
+            part if part.starts_with("URLs") => 1 + 5 * (1 + 2 + 2 + 5 * 2),
             // Notes, and of each crawler the numbers, the sections and the URLs of both kinds.
             part if part.starts_with("Sitemap") => 1 + 8 + 5 * (2 + 1 + 3 + 3),
             _ => 1 + 5,
@@ -1189,8 +1318,8 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
         .filter(|line| line.contains(" in 123,456"))
         .collect();
     let first = statuses.iter().take(5).map(|line| &line[4..7]);
-    assert!(first.eq(["503", "404", "410", "200", "301"]), "{text}");
-    assert!(text.contains("statuses not listed: 1 (--top)"), "{text}");
+    assert!(first.eq(["503", "404", "410", "301", "302"]), "{text}");
+    assert!(!text.contains("200 in 123,456"), "{text}");
     report.top = Some(7);
     report.traffic = Some(TrafficReport::new(&report, 1_234_567));
     let text = render_text(&report).expect("a text");
@@ -1202,6 +1331,7 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     for page in [render_html(&report), render_markdown(&report)] {
         let page = page.expect("a page");
         assert_eq!(page.matches("404 in 123,456 requests").count(), 7);
+        assert_eq!(page.matches("200 123,456, 301 123,456").count(), 7);
         assert_eq!(page.matches("123,456 of 246,912").count(), 7);
     }
     // The report of one crawler has no traffic.
@@ -1262,6 +1392,7 @@ fn urls_are_listed_by_section_parameter_and_status() {
     let text = render_text(&report(vec![row.clone()])).expect("a text");
     for line in [
         "  Googlebot (verified, search): 200 requests",
+        "    statuses (without robots.txt): 404 60, 200 40, 302 35, 301 30",
         "    sections: /shop/ 150 (75 %)",
         "    parameters (in 22 % of requests): color 20 (10 %)",
         "    404 in 60 requests: /shop/gone 30 (50 %)",
@@ -1385,9 +1516,14 @@ fn crawlers_that_rules_do_not_bind_obey_none() {
 fn long_name_is_cut_and_its_identity_is_not() {
     let broke = [(Kind::Violation, Pass, 2)];
     let mut row = crawler_row("gptbot", ClientIdentity::Unverified, &broke);
-    row.name = "A-Crawler-With-A-Very-Long-Name".to_owned();
-    let text = render_text(&report(vec![row])).expect("rendered");
-    assert!(text.contains("... (not verified)  "), "{text}");
+    row.name = "A-Crawler-With-A-Name-That-Is-Too-Long".to_owned();
+    let preview = crawler_row("facebookexternalhit", ClientIdentity::Unverified, &broke);
+    let text = render_text(&report(vec![row, preview])).expect("rendered");
+    assert!(text.contains("... (not verified) 2 of 2"), "{text}");
+    assert!(
+        text.contains("  facebookexternalhit (not verified)  "),
+        "{text}"
+    );
     // Only the purpose has no space.
     let mut fitting = crawler_row("overflow", ClientIdentity::Unverified, &broke);
     fitting.purpose = Some(Purpose::Training);
@@ -1399,6 +1535,10 @@ fn long_name_is_cut_and_its_identity_is_not() {
 #[test]
 fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
     let hosts = vec!["blog.example".to_owned(), "shop.example".to_owned()];
+    let counts = LineCounts {
+        other_hosts: 1,
+        ..LineCounts::default()
+    };
     for (source, hosts, expected) in [
         (ReportSource::Logs, hosts.clone(), true),
         (ReportSource::Logs, hosts[..1].to_vec(), false),
@@ -1408,6 +1548,7 @@ fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
             source,
             log: Some(LogSummary {
                 hosts,
+                counts,
                 ..LogSummary::default()
             }),
             ..mixed_report()
@@ -1417,7 +1558,10 @@ fn log_of_several_hosts_is_not_judged_by_one_file_in_silence() {
             render_html(&report),
             render_markdown(&report),
         ] {
-            assert_eq!(text.expect("rendered").contains("--site"), expected);
+            let text = text.expect("rendered");
+            assert_eq!(text.contains("--site"), expected);
+            // None is known by its name.
+            assert!(text.contains("hosts that were not judged."), "{text}");
         }
     }
 }

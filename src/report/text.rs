@@ -19,8 +19,6 @@ const MAX_LINES: usize = 5;
 const MAX_ROWS: usize = 8;
 /// The width of a line.
 const COLUMNS: usize = 80;
-/// The width of an indented line.
-const INDENTED_COLUMNS: usize = COLUMNS - 2;
 /// The width of a list of URLs, which is indented more.
 const URL_COLUMNS: usize = COLUMNS - 4;
 /// The same without the sign that there are more.
@@ -33,7 +31,9 @@ const TAKER_COLUMNS: usize = 37;
 /// # Errors
 /// Never because of the report.
 pub fn render_text(report: &Report) -> Result<String, askama::Error> {
-    Ok(wrap_lines(&ReportText { report }.render()?))
+    // A number stays on one line with its sign.
+    let text = ReportText { report }.render()?.replace(" %", "\u{a0}%");
+    Ok(wrap_lines(&text).replace('\u{a0}', " "))
 }
 
 /// Renders every crawler and site with all counts, in wide lines.
@@ -96,13 +96,14 @@ fn shown_count(rows: usize) -> usize {
 
 /// The name of a row with its identity, and with its purpose if that fits into the column.
 fn name_and_identity(row: &CrawlerRow) -> String {
-    const WIDTH: usize = 32;
+    /// With its purpose, and without.
+    const WIDTHS: [usize; 2] = [32, 44];
     let identity = row.identity_words();
     let long = name_with_words(&row.name, &join_words([identity, row.purpose_words()]));
-    if long.chars().count() <= WIDTH {
+    if long.chars().count() <= WIDTHS[0] {
         long
     } else {
-        truncated_name(&row.name, identity, WIDTH)
+        truncated_name(&row.name, identity, WIDTHS[1])
     }
 }
 
@@ -147,7 +148,7 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
         let words = join_words([row.identity_words(), &words.join(", ")]);
         name_with_words(&format!("{}: {requests}", row.name), &words)
     });
-    join_first(parts.collect(), MAX_NAMED)
+    join_first(parts, MAX_NAMED)
 }
 
 #[derive(Template)]

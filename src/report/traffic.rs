@@ -4,7 +4,7 @@
 //! in the totals, but for no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
-use crate::numbers::{byte_size, percent, plural_thousands, thousands};
+use crate::numbers::{percent, plural_thousands, thousands};
 use crate::record::RequestCounts;
 use crate::referrals::{ReferringServiceKind, ReferringServices};
 use crate::state::history::ServiceVisits;
@@ -42,7 +42,7 @@ pub struct TrafficReport {
 }
 
 /// The part of crawlers, without impostors and tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrawlerShare {
     /// Of crawlers.
     pub crawlers: u64,
@@ -182,7 +182,8 @@ impl TrafficReport {
                 continue;
             };
             if sent.len() < MAX_SERVICES {
-                sent.push(format!("{} sent {}", service.name, thousands(one.visits)));
+                let visits = plural_thousands(one.visits, "visit");
+                sent.push(format!("{} sent {visits}", service.name));
             } else {
                 others += 1;
                 other_visits += one.visits;
@@ -190,35 +191,11 @@ impl TrafficReport {
         }
         if others > 0 {
             let others = plural_thousands(others, "other service");
-            sent.push(format!("{others} sent {}", thousands(other_visits)));
+            let visits = plural_thousands(other_visits, "visit");
+            sent.push(format!("{others} sent {visits}"));
         }
         let sent = sent.join(", ");
         OperatorTrafficText { operator, sent }.to_string()
-    }
-
-    /// What the crawlers of each purpose take, in one sentence without its verb.
-    pub(super) fn purposes_sentence(&self) -> String {
-        let parts = self.purposes.iter().map(|share| {
-            let requests = plural_thousands(share.requests, "request");
-            match share.bytes {
-                0 => format!("{} {requests}", share.purpose),
-                bytes => format!("{} {requests} ({})", share.purpose, byte_size(bytes)),
-            }
-        });
-        parts.collect::<Vec<_>>().join(", ")
-    }
-
-    /// What a crawler read and took of all bytes, in one sentence without its name.
-    pub(super) fn taker_sentence(&self, taker: &CrawlerTraffic) -> String {
-        let pages = plural_thousands(taker.pages, "page");
-        match self.bytes.all {
-            0 => format!("read {pages}"),
-            all => format!(
-                "read {pages}, {}, {} of all bytes",
-                byte_size(taker.bytes),
-                percent(taker.bytes, all)
-            ),
-        }
     }
 }
 

@@ -43,9 +43,9 @@ impl TopUrlParts<'_> {
 
 impl Report {
     /// What a crawler requested most: sections, parameters, and the paths of each status, or all
-    /// paths if no status is known. Errors of the server come first, then 4xx, then the most frequent
-    /// of the other statuses; the last list says how many more there are. A status has its sections,
-    /// too, if the listed paths got less than a third of its requests.
+    /// paths if no status is known. Errors of the server come first, then 4xx, then redirects, then the
+    /// most frequent of the other statuses. A status has its sections, too, if the listed paths got less
+    /// than a third of its requests.
     pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<TopUrlParts<'a>> {
         let mut lists = Vec::new();
         let all_paths = ("paths", &row.paths);
@@ -66,12 +66,9 @@ impl Report {
         }
         let mut statuses: Vec<_> = row.statuses.iter().collect();
         // Stable: equal classes stay in the order of their requests.
-        statuses.sort_by_key(|one| Reverse(one.status.max(399) / 100));
+        statuses.sort_by_key(|one| Reverse(one.class()));
         for (place, of_status) in statuses.into_iter().enumerate() {
-            if place >= self.max_listed() && of_status.status < 400 {
-                let more = row.statuses.len() - place;
-                let title = format!("statuses not listed: {more} (--top)");
-                lists.push(self.url_list(title, all, &[]));
+            if place >= self.max_listed() && of_status.class() == 2 {
                 break;
             }
             let requests = of_status.requests;

@@ -38,7 +38,7 @@ impl AdmissionLimiter {
     /// A limiter with these limits, in total and for each client.
     pub fn new(max: usize, max_per_address: usize) -> Arc<AdmissionLimiter> {
         Arc::new(AdmissionLimiter {
-            total: AtomicUsize::new(0),
+            total: 0.into(),
             max,
             max_per_address,
             by_address: Default::default(),

@@ -7,7 +7,7 @@ use crate::robots::reaches_robots_txt;
 use crate::verdict::is_challenge;
 
 /// A redirect to the listener for https.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct HttpsRedirect {
     /// The port of that listener, unless it is 443.
     pub port: Option<u16>,

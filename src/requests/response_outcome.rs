@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 /// What was sent of a response.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ResponseOutcome<'a> {
     /// The status; 0 if no response was begun, or if another server sends the response.
     pub status: u16,
@@ -18,7 +18,7 @@ pub struct ResponseOutcome<'a> {
 }
 
 /// How a response ended.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub enum ResponseEnd {
     /// All of it was written. The crawler counts as having a copy of a robots.txt that ended so.
     Complete,
@@ -39,7 +39,7 @@ impl ResponseOutcome<'_> {
         match self.ended_by {
             ResponseEnd::Error(word) => Some(word),
             ResponseEnd::Client if self.status == 0 => Some("no_response"),
-            ResponseEnd::Complete | ResponseEnd::Client | ResponseEnd::Unknown => None,
+            _ => None,
         }
     }
 }

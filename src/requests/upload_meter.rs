@@ -3,6 +3,7 @@
 //! ends with an [`UploadError`].
 
 use crate::settings::Limits;
+use UploadError::*;
 use std::time::Instant;
 
 /// Why crawlgate stops reading the body of a request.
@@ -20,22 +21,22 @@ impl UploadError {
     /// Its name in the metrics and in the log.
     pub fn name(self) -> &'static str {
         match self {
-            UploadError::TooLarge => "body_too_large",
-            UploadError::TooSlow => "body_rate",
+            TooLarge => "body_too_large",
+            TooSlow => "body_rate",
         }
     }
 
     /// The status of the answer to it.
     pub fn status(self) -> u16 {
         match self {
-            UploadError::TooLarge => 413,
-            UploadError::TooSlow => 408,
+            TooLarge => 413,
+            TooSlow => 408,
         }
     }
 }
 
 /// Counts the body of one request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct UploadMeter {
     bytes: u64,
     /// Why crawlgate stopped reading it.
@@ -65,13 +66,13 @@ impl UploadMeter {
     /// second since the request arrived, of which the time up to `limits.stall` does not count.
     fn check_limits(&self, started: Instant, limits: &Limits) -> Result<(), UploadError> {
         if limits.body.is_some_and(|most| self.bytes > most) {
-            return Err(UploadError::TooLarge);
+            return Err(TooLarge);
         }
         // The time up to `limits.stall` is not measured, so that a short stop costs no client a
         // request.
         let late = started.elapsed().saturating_sub(limits.stall).as_secs();
         if (limits.body_rate as u64).saturating_mul(late) > self.bytes {
-            Err(UploadError::TooSlow)
+            Err(TooSlow)
         } else {
             Ok(())
         }

@@ -17,7 +17,7 @@ pub enum DisallowedPart {
 }
 
 /// A rule that disallows a whole site or its front page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct BlanketDisallow {
     /// The part that it disallows.
     pub part: DisallowedPart,

@@ -44,7 +44,6 @@ impl Dialect {
 }
 
 /// The value of a User-agent line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentName<'a> {
     /// `*`.
     Star,

@@ -93,7 +93,8 @@ pub enum GroupMatch {
 pub struct FileVerdict {
     /// Whether it may be fetched.
     pub allowed: bool,
-    /// The number of the line that decided; `None` when no rule matched.
+    /// The number of the line that decided. If no rule matched: the line of an empty Allow or
+    /// Disallow, or `None`.
     pub line: Option<usize>,
     /// The groups that the crawler with the token obeys.
     pub bound: GroupMatch,

@@ -6,7 +6,7 @@ use super::{RobotsDocument, RuleSet};
 use std::cmp::Ordering;
 
 /// Groups by token. Indexes of groups and rules are those of the document.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct GroupMatcher {
     groups: Vec<RuleSet>,
     /// Each token once, sorted without regard to case, with the index of its group.

@@ -20,7 +20,7 @@
 use super::step_counter::count_steps;
 
 /// The normal form to write. The two differ in `*` and `$`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) enum NormalForm {
     /// Of a pattern: both stay, as the wildcard and the end of the URL.
     Pattern,

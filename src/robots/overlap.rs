@@ -109,7 +109,7 @@ fn format_target(bytes: impl Iterator<Item = Option<u8>>, fill: &str) -> String 
 }
 
 /// A byte, or any run of bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum PatternElement {
     Byte(u8),
     Any,

@@ -19,7 +19,7 @@ const MAX_TRIED_SINGLY: usize = 4;
 /// that can match, and skip nearly all others.
 ///
 /// The second, [`WindowIndex`], has patterns with wildcards that share their prefix with many.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
     /// Indexes of the rules that are not empty, by precedence: the longest first, then Allow, then
@@ -35,7 +35,7 @@ pub struct RuleSet {
 }
 
 /// The bytes before the first wildcard of one or more patterns.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct PatternPrefix {
     text: Box<[u8]>,
     /// Start of its ranks in `RuleSet::ranks`.

@@ -81,7 +81,7 @@ pub fn reaches_robots_txt(target: &[u8]) -> bool {
 }
 
 /// Buffers for normalisation, kept between requests so that it does not allocate.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct TargetScratch {
     sent: Vec<u8>,
     resolved: Vec<u8>,

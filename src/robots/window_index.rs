@@ -21,7 +21,7 @@ const MAX_TRIES: u32 = 64;
 const COUNT_SLOTS: usize = 1 << 14;
 
 /// Patterns by one of their windows.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct WindowIndex {
     /// A bit set with the hashes of all windows. Its size is a power of two.
     filter: Box<[u64]>,
@@ -37,7 +37,7 @@ pub struct WindowIndex {
     all: Box<[u32]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct WindowBucket {
     window: ByteWindow,
     first: u32,

@@ -38,7 +38,7 @@ use services::Services;
 use sockets::Sockets;
 pub use start_mode::StartMode;
 use start_mode::{StartResources, acquire_resources};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error
 const OTHER_OPEN_FILES: u64 = 100;
 
 /// The addresses that the server listens on, with the ports that the system chose.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct BoundAddresses {
     /// The listeners of the proxy: whether they have TLS, and their addresses.
     pub listen: Vec<(bool, SocketAddr)>,
@@ -80,7 +80,7 @@ pub enum ServerError {
         /// The address in the settings.
         address: SocketAddr,
         /// The error of the system.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The control socket cannot be opened.
     #[error(transparent)]
@@ -141,21 +141,21 @@ pub enum ServerError {
         /// What was tried.
         what: String,
         /// The error of the system.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
 impl ServerError {
     /// Makes an error of the system a [`ServerError::Io`], for `map_err`. `what` says what was
     /// tried.
-    fn from_io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
+    fn from_io(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServerError {
         let what = what.into();
         move |source| ServerError::Io { what, source }
     }
 }
 
 /// Why an address cannot be bound, and what to do.
-fn bind_failure_words(error: &std::io::Error) -> String {
+fn bind_failure_words(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => {
             "the port is in use. Stop the program that uses it, or choose another port".to_owned()

@@ -75,7 +75,7 @@ impl ProxyServer {
         let worker_health = Arc::new(WorkerHealth::default());
         let readiness = Arc::new(ReadinessTracker {
             upgrades: upgrades.clone(),
-            missing: AtomicUsize::new(0),
+            missing: 0.into(),
         });
         let resolver = OriginResolver(services.upstreams.clone());
         let mut awaited = server.add_service(GenBackgroundService::new(

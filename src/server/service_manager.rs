@@ -6,7 +6,7 @@
 use crate::admin::Operations;
 use crate::edge::WorkerHealth;
 use crate::upkeep::RepeatingThread;
-use sd_notify::NotifyState;
+use sd_notify::NotifyState::{self, *};
 use std::io;
 use std::sync::Arc;
 
@@ -28,17 +28,17 @@ pub fn notify_reload(operations: &Operations, reload: impl FnOnce()) {
         .then(NotifyState::monotonic_usec_now)
         .and_then(Result::ok)
     {
-        notify(&[NotifyState::Reloading, now]);
+        notify(&[Reloading, now]);
     }
     reload();
     if is_ready {
-        notify(&[NotifyState::Ready]);
+        notify(&[Ready]);
     }
 }
 
 /// Notifies the service manager that every listener accepts connections.
 pub fn notify_ready() {
-    notify(&[NotifyState::Ready, NotifyState::Status("serving")]);
+    notify(&[Ready, Status("serving")]);
 }
 
 /// Notifies the service manager that the process is alive, four times in each watchdog period
@@ -51,7 +51,7 @@ pub fn start_watchdog(health: Arc<WorkerHealth>) -> io::Result<Option<RepeatingT
     let mut is_stuck = false;
     let started = RepeatingThread::start("watchdog", move || {
         if health.has_all_answers() {
-            notify(&[NotifyState::Watchdog]);
+            notify(&[Watchdog]);
             health.send_check();
             is_stuck = false;
         } else if !std::mem::replace(&mut is_stuck, true) {

@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// How a server starts.
-#[derive(Debug)]
 pub enum StartMode {
     /// On its own, without upgrades.
     Alone,

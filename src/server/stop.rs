@@ -19,6 +19,7 @@ use crate::gateway::Gateway;
 use crate::locks::lock;
 use crate::numbers::plural;
 use crate::upkeep::Instance;
+use StopRequest::{AfterUpgrade, Graceful, Immediate};
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
@@ -69,9 +70,7 @@ impl StopHandle {
     pub fn stop_after_upgrade(&self) {
         self.admin.close();
         self.stopper.drain();
-        self.update_request("an upgrade", |request| {
-            request.max(StopRequest::AfterUpgrade)
-        });
+        self.update_request("an upgrade", |request| request.max(AfterUpgrade));
     }
 
     /// Asks the server to end with its last request. The second time, and after an upgrade, asks it
@@ -79,16 +78,16 @@ impl StopHandle {
     pub fn stop_gracefully(&self, cause: &'static str) {
         self.update_request(cause, |request| {
             if request == StopRequest::None {
-                StopRequest::Graceful
+                Graceful
             } else {
-                StopRequest::Immediate
+                Immediate
             }
         });
     }
 
     /// Asks the server to end at once.
     pub fn stop_immediately(&self, cause: &'static str) {
-        self.update_request(cause, |_| StopRequest::Immediate);
+        self.update_request(cause, |_| Immediate);
     }
 
     /// Replaces the request by `next` of the present one. Keeps the first cause.
@@ -105,7 +104,7 @@ impl StopHandle {
         request
             .wait_for(|request| *request >= wanted)
             .await
-            .map_or(StopRequest::Immediate, |request| *request)
+            .map_or(Immediate, |request| *request)
     }
 
     /// Logs the end: the cause of the stop, how it ended, and how many connections were cut off, with
@@ -144,8 +143,8 @@ impl ShutdownSignalWatch for ShutdownWaiter {
     /// Waits for a stop and its end, cuts off what is still open, and flushes the logs. Pingora ends
     /// at once in any case, because nothing is left to wait for.
     async fn recv(&self) -> ShutdownSignal {
-        let request = self.stop.wait_for_request(StopRequest::AfterUpgrade).await;
-        let how = if request == StopRequest::AfterUpgrade {
+        let request = self.stop.wait_for_request(AfterUpgrade).await;
+        let how = if request == AfterUpgrade {
             self.drain_connections().await
         } else {
             self.drain_requests(request).await
@@ -158,7 +157,7 @@ impl ShutdownSignalWatch for ShutdownWaiter {
         // A worker that hangs does not end.
         let _ = tokio::time::timeout(IDLE_LIMIT, self.open.wait_until_none()).await;
         flush_logs(&self.operations.instance);
-        if request == StopRequest::Immediate {
+        if request == Immediate {
             ShutdownSignal::FastShutdown
         } else {
             ShutdownSignal::GracefulTerminate
@@ -185,7 +184,7 @@ impl ShutdownWaiter {
         self.proxy.http_cleanup().await;
         lock(&self.passable).clear();
         self.stop.stopper.close();
-        if request == StopRequest::Immediate {
+        if request == Immediate {
             return "at once";
         }
         tracing::info!(
@@ -196,7 +195,7 @@ impl ShutdownWaiter {
         tokio::select! {
             () = self.open.wait_until_none() => "the last request has ended",
             () = tokio::time::sleep(self.limit) => "the time of limits.drain is over",
-            _ = self.stop.wait_for_request(StopRequest::Immediate) => "a second signal came",
+            _ = self.stop.wait_for_request(Immediate) => "a second signal came",
         }
     }
 
@@ -206,15 +205,15 @@ impl ShutdownWaiter {
     async fn drain_connections(&self) -> &'static str {
         self.operations.set_ready(false);
         tracing::info!(
-            "the new process serves; this one has {}, and waits up to {:?} (upgrade.drain) for them and for idle \
-             connections",
+            "the new process serves; this one has {}. It ends with its last connection, at the latest after {:?} \
+             (upgrade.drain)",
             plural(self.open_requests(), "open request"),
             self.upgrade_limit
         );
         let how = tokio::select! {
             () = self.open.wait_until_none() => return "the last connection has ended",
             () = tokio::time::sleep(self.upgrade_limit) => "the time of upgrade.drain is over",
-            _ = self.stop.wait_for_request(StopRequest::Immediate) => "this process was told to end",
+            _ = self.stop.wait_for_request(Immediate) => "this process was told to end",
         };
         self.stop.stopper.close();
         // Connections without a request end in order.

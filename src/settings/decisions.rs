@@ -4,6 +4,7 @@
 
 use super::address::{AddressError, parse_listen_address};
 use crate::yaml::NodeReader;
+use ListenAddress::{Tcp, Unix};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,8 +31,8 @@ impl FromStr for ListenAddress {
             .strip_prefix("unix:")
             .filter(|path| !path.is_empty())
         {
-            Some(path) => Ok(ListenAddress::Unix(path.into())),
-            None => parse_listen_address(written).map(ListenAddress::Tcp),
+            Some(path) => Ok(Unix(path.into())),
+            None => parse_listen_address(written).map(Tcp),
         }
     }
 }
@@ -39,8 +40,8 @@ impl FromStr for ListenAddress {
 impl fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ListenAddress::Tcp(address) => write!(out, "http://{address}"),
-            ListenAddress::Unix(path) => write!(out, "unix:{}", path.display()),
+            Tcp(address) => write!(out, "http://{address}"),
+            Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
 }
@@ -100,8 +101,8 @@ fn decode_addresses(node: NodeReader<'_>) -> Vec<ListenAddress> {
             continue;
         };
         match text.parse::<ListenAddress>() {
-            Ok(ListenAddress::Unix(path)) => {
-                addresses.push(ListenAddress::Unix(node.decoder.directory.join(path)));
+            Ok(Unix(path)) => {
+                addresses.push(Unix(node.decoder.directory.join(path)));
             }
             Ok(address) => addresses.push(address),
             Err(error) => item.error("bad-address", error.to_string()),

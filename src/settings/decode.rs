@@ -223,8 +223,9 @@ fn decode_log(
 }
 
 fn decode_destination(node: NodeReader<'_>) -> Option<LogDestination> {
+    use LogDestination::*;
     if matches!(&node.value, NodeValue::Scalar { text, .. } if text == "-" || text == "stdout") {
-        return Some(LogDestination::Stdout);
+        return Some(Stdout);
     }
-    Some(decode_or_off(decode_path)(node)?.map_or(LogDestination::Off, LogDestination::File))
+    Some(decode_or_off(decode_path)(node)?.map_or(Off, File))
 }

@@ -4,6 +4,7 @@
 
 use super::section::section;
 use crate::yaml::{MapFields, NodeReader, NodeValue};
+use ListSource::{Directory, Mirror, Off, Published};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,7 +16,7 @@ section! {
         /// Whether crawlgate may send requests to servers and DNS.
         "outgoing" => outgoing: bool = false, NodeReader::boolean;
         /// The source of published lists of networks.
-        "lists" => lists: ListSource = ListSource::Published, decode_lists;
+        "lists" => lists: ListSource = Published, decode_lists;
         /// The name servers; the system's when empty.
         "resolvers" => resolvers: Vec<SocketAddr> = Vec::new(), |node| Some(decode_resolvers(node));
         /// Whether signatures of requests are verified.
@@ -47,17 +48,15 @@ impl FromStr for ListSource {
     /// `yes`, `no`, a directory, or the URL of a mirror.
     fn from_str(text: &str) -> Result<ListSource, ListSourceError> {
         match text.to_ascii_lowercase().as_str() {
-            "yes" | "true" | "on" => return Ok(ListSource::Published),
-            "no" | "false" | "off" => return Ok(ListSource::Off),
+            "yes" | "true" | "on" => return Ok(Published),
+            "no" | "false" | "off" => return Ok(Off),
             _ => {}
         }
         match text.split_once("://") {
             Some(("http" | "https", rest)) if !rest.is_empty() => {
-                Ok(ListSource::Mirror(text.trim_end_matches('/').to_owned()))
+                Ok(Mirror(text.trim_end_matches('/').to_owned()))
             }
-            None if !text.is_empty() && !text.contains('\0') => {
-                Ok(ListSource::Directory(PathBuf::from(text)))
-            }
+            None if !text.is_empty() && !text.contains('\0') => Ok(Directory(PathBuf::from(text))),
             _ => Err(ListSourceError(text.to_owned())),
         }
     }
@@ -67,7 +66,7 @@ impl IdentitySettings {
     /// Whether published lists can prove crawlers: outgoing requests are allowed, or a directory has
     /// the lists.
     pub fn can_prove(&self) -> bool {
-        self.outgoing || matches!(self.lists, ListSource::Directory(_))
+        self.outgoing || matches!(self.lists, Directory(_))
     }
 }
 
@@ -75,7 +74,7 @@ impl IdentitySettings {
 /// `outgoing`, which would never be used.
 pub fn decode_identity(fields: &mut MapFields<'_>) -> IdentitySettings {
     let settings = IdentitySettings::decode(fields);
-    if let (Some(node), ListSource::Mirror(_), false) =
+    if let (Some(node), Mirror(_), false) =
         (fields.field("lists"), &settings.lists, settings.outgoing)
     {
         let message =
@@ -92,9 +91,7 @@ fn decode_lists(node: NodeReader<'_>) -> Option<ListSource> {
         .text("yes, no, a directory, or a URL")?
         .parse::<ListSource>()
     {
-        Ok(ListSource::Directory(path)) => {
-            Some(ListSource::Directory(node.decoder.directory.join(path)))
-        }
+        Ok(Directory(path)) => Some(Directory(node.decoder.directory.join(path))),
         Ok(lists) => Some(lists),
         Err(error) => {
             node.error("bad-path", error.to_string());
@@ -117,10 +114,9 @@ pub fn decode_resolvers(node: NodeReader<'_>) -> Vec<SocketAddr> {
         item.parse_with(
             wanted,
             |text| {
-                let address = text.parse();
-                let address =
-                    address.or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
-                address.ok()
+                text.parse()
+                    .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)))
+                    .ok()
             },
             (
                 "bad-address",

@@ -2,7 +2,7 @@
 //! duration of requests and connections. The defaults suit a public site.
 
 use super::section::section;
-use super::values::{HOUR, MILLISECOND, SECOND, duration_within, number_within};
+use super::values::{HOUR, SECOND, decode_timeout, duration_within, number_within};
 use crate::yaml::NodeReader;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,13 +19,13 @@ section! {
         /// Open connections of one client: an IPv4 address, or a /64 of IPv6.
         "connections_per_address" => connections_per_address: usize = 100, connections_within();
         /// How long a TLS handshake, and a header of the PROXY protocol, may take.
-        "handshake" => handshake: Duration = 10 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "handshake" => handshake: Duration = 10 * SECOND, decode_timeout;
         /// How long the head of a request may take, from its first byte; 408 after that.
-        "head" => head: Duration = 10 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "head" => head: Duration = 10 * SECOND, decode_timeout;
         /// How long a connection is kept without a request.
         "idle" => idle: Duration = 60 * SECOND, duration_within(SECOND..=HOUR);
         /// How long a client may neither receive bytes of a response nor send bytes of a body.
-        "stall" => stall: Duration = 60 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "stall" => stall: Duration = 60 * SECOND, decode_timeout;
         /// The lowest average rate of a request body in bytes a second, once `stall` has passed;
         /// 408 below.
         "body_rate" => body_rate: usize = 1024, decode_rate;

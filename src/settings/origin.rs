@@ -6,7 +6,7 @@ use super::OriginServerAddress;
 use super::address::parse_host_port;
 use super::section::section;
 use super::server_health::{EjectionSettings, HealthSettings};
-use super::values::{HOUR, MILLISECOND, SECOND, duration_within};
+use super::values::{SECOND, decode_timeout};
 use crate::crawlers::CrawlerIndex;
 use crate::yaml::SourceSpan;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
 /// The servers for some hosts and paths.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginSettings {
     /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for every
     /// other host.
@@ -46,30 +46,24 @@ impl OriginSettings {
     /// An origin for every host and path, with defaults.
     pub fn with_servers(servers: impl IntoIterator<Item = OriginServerAddress>) -> OriginSettings {
         OriginSettings {
-            hosts: Vec::new(),
-            paths: Vec::new(),
             servers: servers.into_iter().map(ServerSettings::from).collect(),
-            host: None,
-            resolvers: Vec::new(),
-            balance: LoadBalancing::default(),
-            timeouts: OriginTimeouts::default(),
-            tls: None,
             ejection: Some(EjectionSettings::default()),
-            health: None,
-            capacity: None,
+            ..OriginSettings::default()
         }
     }
 
     /// The name in the certificates of its servers: `tls.server_name`, else the origin's `host`
     /// without the port; `None` for each server's own name.
     pub fn certificate_name(&self) -> Option<&str> {
-        let named = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
-        named.or_else(|| Some(parse_host_port(self.host.as_deref()?)?.0))
+        self.tls
+            .as_ref()
+            .and_then(|tls| tls.server_name.as_deref())
+            .or_else(|| Some(parse_host_port(self.host.as_deref()?)?.0))
     }
 }
 
 /// TLS to the servers of an origin.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OriginTls {
     /// The authorities that are trusted, in PEM; those of the system when absent.
     pub ca: Option<TlsFile>,
@@ -134,7 +128,7 @@ pub enum LoadBalancing {
 
 /// The limit of concurrent requests of an origin, with the share of crawlers and the queue of
 /// visitors.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CapacitySettings {
     /// The most requests in flight on each server.
     pub connections: usize,
@@ -166,12 +160,12 @@ section! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     OriginTimeouts {
         /// To accept a connection.
-        "connect" => connect: Duration = 3 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "connect" => connect: Duration = 3 * SECOND, decode_timeout;
         /// Between two reads.
-        "read" => read: Duration = 60 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "read" => read: Duration = 60 * SECOND, decode_timeout;
         /// Between two writes.
-        "write" => write: Duration = 30 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "write" => write: Duration = 30 * SECOND, decode_timeout;
         /// How long an unused connection is kept.
-        "idle" => idle: Duration = 55 * SECOND, duration_within(MILLISECOND..=HOUR);
+        "idle" => idle: Duration = 55 * SECOND, decode_timeout;
     }
 }

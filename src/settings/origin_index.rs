@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 const MAX_DOTS: usize = 127;
 
 /// Maps host patterns and path prefixes to indexes of origins.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginIndex {
     exact: AHashMap<Vec<u8>, PathOrigins>,
     /// By `.shop.example` for `*.shop.example`.
@@ -23,7 +23,7 @@ pub struct OriginIndex {
 
 /// The origins of one host pattern by path prefix, the longest first. The empty prefix fits every
 /// path.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct PathOrigins(SmallVec<[(Box<[u8]>, usize); 1]>);
 
 impl PathOrigins {

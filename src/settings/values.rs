@@ -56,6 +56,11 @@ pub fn decode_address(node: NodeReader<'_>) -> Option<SocketAddr> {
         .ok()
 }
 
+/// A timeout of up to an hour.
+pub fn decode_timeout(node: NodeReader<'_>) -> Option<Duration> {
+    duration_within(MILLISECOND..=HOUR)(node)
+}
+
 /// A decoder of a duration within bounds.
 pub fn duration_within(
     bounds: RangeInclusive<Duration>,

@@ -10,7 +10,7 @@ use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::heads::likely_content_type;
 use crate::policy::site::{GoogleParsing, SEARCH_ENGINES};
 use crate::policy::{Kind, Site, Snapshot, Verdict};
-use crate::printable::join;
+use crate::printable::{join, join_first};
 use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow, escape_url};
 use crate::time::Timestamp;
 use crate::verdict::{DecisionScratch, RecentBehaviour, RequestToJudge, decide_for, rule_location};
@@ -270,11 +270,7 @@ fn named(crawlers: &mut [&str]) -> String {
         let rank = SEARCH_ENGINES.iter().position(|engine| engine == crawler);
         rank.unwrap_or(usize::MAX)
     });
-    let mut text = join(crawlers.iter().take(MAX_NAMED), ", ");
-    if crawlers.len() > MAX_NAMED {
-        text.push_str(&format!(" and {} more", crawlers.len() - MAX_NAMED));
-    }
-    text
+    join_first(crawlers, MAX_NAMED)
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use crate::printable::{printable_path, truncate};
 use crate::robots::{AbsoluteUrl, without_query};
 use crate::sites::policy_directory::is_link_outside;
 use crate::yaml::{Diagnostic, SourceFile, strip_http_scheme};
+use SitemapLocation::{File, Url};
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const MAX_REASON_BYTES: usize = 300;
 pub type PageCheck<'a> = dyn FnMut(&Sitemap) -> Vec<SitemapFinding> + 'a;
 
 /// Where a sitemap is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub enum SitemapLocation {
     /// A file.
     File(PathBuf),
@@ -43,17 +44,17 @@ impl SitemapLocation {
     /// The location that a person writes: a URL with its scheme, or a path.
     pub fn new(written: &str) -> SitemapLocation {
         if strip_http_scheme(written).is_some() {
-            SitemapLocation::Url(written.to_owned())
+            Url(written.to_owned())
         } else {
-            SitemapLocation::File(written.into())
+            File(written.into())
         }
     }
 
     /// Its name in findings.
     pub fn name(&self) -> String {
         match self {
-            SitemapLocation::File(path) => printable_path(path),
-            SitemapLocation::Url(url) => printable_path(url),
+            File(path) => printable_path(path),
+            Url(url) => printable_path(url),
         }
     }
 
@@ -63,8 +64,8 @@ impl SitemapLocation {
     /// The file cannot be opened, or the URL gives none.
     fn read(&self) -> io::Result<Result<Sitemap, UnreadableSitemap>> {
         let url = match self {
-            SitemapLocation::File(path) => return Ok(Sitemap::parse(File::open(path)?)),
-            SitemapLocation::Url(url) => url,
+            File(path) => return Ok(Sitemap::parse(fs::File::open(path)?)),
+            Url(url) => url,
         };
         let config = client_config(TIMEOUT).max_redirects(MAX_REDIRECTS);
         let client = Agent::new_with_config(config.build());
@@ -87,7 +88,7 @@ impl SitemapLocation {
             return Err(finding.into());
         };
         match self {
-            SitemapLocation::Url(own) => {
+            Url(own) => {
                 let own = AbsoluteUrl::parse(own.as_bytes());
                 let is_of_host = own.is_some_and(|own| {
                     let port = own.default_port().unwrap_or_default();
@@ -95,7 +96,7 @@ impl SitemapLocation {
                         && absolute.authority.is_same_as(&own.authority, port)
                 });
                 if is_of_host {
-                    return Ok(SitemapLocation::Url(url.to_owned()));
+                    return Ok(Url(url.to_owned()));
                 }
                 let text = "is on another host than its index";
                 let help = "an index may only list sitemaps of its own host; crawlgate does not \
@@ -103,12 +104,12 @@ impl SitemapLocation {
                 let finding = lints::URL_OTHER_HOST.finding(None, text);
                 Err(finding.help(help).into())
             }
-            SitemapLocation::File(own) => {
+            File(own) => {
                 let path = String::from_utf8_lossy(without_query(absolute.rest));
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let file = parent_directory(own).join(name);
                 if file.is_file() && !is_link_outside(&file) {
-                    return Ok(SitemapLocation::File(file));
+                    return Ok(File(file));
                 }
                 let text = "is not in the folder of the index";
                 Err(lints::SITEMAP_UNREADABLE.finding(None, text).into())

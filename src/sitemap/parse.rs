@@ -5,6 +5,7 @@
 use crate::files::read_up_to;
 use crate::printable::truncate;
 use crate::yaml::{SourceSpan, saturating_u32};
+use SitemapError::*;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
 use std::io::{self, Read};
@@ -21,7 +22,7 @@ const MAX_SHOWN_BYTES: usize = 300;
 const MAX_DEPTH: usize = 64;
 
 /// What a file lists.
-#[derive(Clone, Copy, Debug, PartialEq, EnumString)]
+#[derive(Debug, PartialEq, EnumString)]
 pub enum SitemapKind {
     /// Pages.
     #[strum(serialize = "urlset")]
@@ -32,7 +33,7 @@ pub enum SitemapKind {
 }
 
 /// A URL with its place in the text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct ListedUrl {
     /// As the file means it: without escapes and blanks around it.
     pub url: String,
@@ -102,8 +103,8 @@ impl UnreadableSitemap {
 impl From<io::Error> for SitemapError {
     fn from(error: io::Error) -> SitemapError {
         match error.kind() {
-            io::ErrorKind::FileTooLarge => SitemapError::TooLarge,
-            _ => SitemapError::Read(error),
+            io::ErrorKind::FileTooLarge => TooLarge,
+            _ => Read(error),
         }
     }
 }
@@ -127,7 +128,7 @@ impl Sitemap {
             (SitemapKind::Pages, read_lines(&text)?)
         };
         if urls.is_empty() {
-            return Err(SitemapError::NoUrl.into());
+            return Err(NoUrl.into());
         }
         Ok(Sitemap { kind, text, urls })
     }
@@ -187,12 +188,12 @@ fn read_unpacked(file: impl Read) -> io::Result<Vec<u8>> {
 fn decode_text(bytes: Vec<u8>) -> Result<String, UnreadableSitemap> {
     // UTF-16 without a mark: the first character has a zero.
     if bytes[..bytes.len().min(2)].contains(&0) {
-        return Err(SitemapError::NotUtf8(0).into());
+        return Err(NotUtf8(0).into());
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
-        UnreadableSitemap::at(at, &text, SitemapError::NotUtf8(at))
+        UnreadableSitemap::at(at, &text, NotUtf8(at))
     })?;
     let without_mark = text.strip_prefix('\u{feff}').map(str::to_owned);
     Ok(without_mark.unwrap_or(text))
@@ -214,7 +215,7 @@ fn read_lines(text: &str) -> Result<Vec<ListedUrl>, SitemapError> {
 
 fn add(urls: &mut Vec<ListedUrl>, url: String, range: Range<usize>) -> Result<(), SitemapError> {
     if urls.len() == MAX_URLS {
-        return Err(SitemapError::TooManyUrls);
+        return Err(TooManyUrls);
     }
     urls.push(ListedUrl { url, range });
     Ok(())
@@ -222,6 +223,7 @@ fn add(urls: &mut Vec<ListedUrl>, url: String, range: Range<usize>) -> Result<()
 
 /// Reads XML: the text of each `loc` in a `url` or `sitemap`, whatever their prefix.
 fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitemap> {
+    use Event::*;
     let mut reader = Reader::from_str(text);
     let mut path: Vec<String> = Vec::new();
     let mut kind: Option<SitemapKind> = None;
@@ -236,16 +238,16 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
         let event = reader.read_event().map_err(|error| {
             UnreadableSitemap::at(reader.error_position() as usize, text, error.into())
         })?;
-        if let (None, Event::Start(element)) = (&kind, &event) {
+        if let (None, Start(element)) = (&kind, &event) {
             let name: &str = element.local_name().into_inner();
-            let other = |_| fail(SitemapError::OtherDocument(name.to_owned()));
+            let other = |_| fail(OtherDocument(name.to_owned()));
             kind = Some(name.parse().map_err(other)?);
         }
         match event {
-            Event::DocType(_) => return Err(fail(SitemapError::DocumentType)),
-            Event::Start(element) => {
+            DocType(_) => return Err(fail(DocumentType)),
+            Start(element) => {
                 if path.len() == MAX_DEPTH {
-                    return Err(fail(SitemapError::TooDeep));
+                    return Err(fail(TooDeep));
                 }
                 path.push(element.local_name().as_ref().to_owned());
                 if is_loc(&path) {
@@ -253,21 +255,21 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
                     start = reader.buffer_position() as usize;
                 }
             }
-            Event::End(_) => {
+            End(_) => {
                 if is_loc(&path) {
                     add(&mut urls, value.trim().to_owned(), trimmed(text, start..at))?;
                 }
                 path.pop();
             }
-            Event::Text(part) => value.push_str(&part),
-            Event::CData(part) => value.push_str(&part),
-            Event::GeneralRef(reference) => value.push_str(&resolve(&reference).map_err(fail)?),
-            Event::Eof if !path.is_empty() => return Err(fail(SitemapError::Unclosed)),
-            Event::Eof => break,
+            Text(part) => value.push_str(&part),
+            CData(part) => value.push_str(&part),
+            GeneralRef(reference) => value.push_str(&resolve(&reference).map_err(fail)?),
+            Eof if !path.is_empty() => return Err(fail(Unclosed)),
+            Eof => break,
             _ => {}
         }
     }
-    let kind = kind.ok_or(SitemapError::NoUrl)?;
+    let kind = kind.ok_or(NoUrl)?;
     Ok((kind, urls))
 }
 
@@ -284,7 +286,7 @@ fn resolve(reference: &BytesRef<'_>) -> Result<String, SitemapError> {
     let name: &str = reference;
     quick_xml::escape::resolve_predefined_entity(name)
         .map(str::to_owned)
-        .ok_or_else(|| SitemapError::UnknownEntity(name.to_owned()))
+        .ok_or_else(|| UnknownEntity(name.to_owned()))
 }
 
 /// A range without the blanks at its ends.

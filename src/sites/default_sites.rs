@@ -22,7 +22,7 @@ const DEFAULT_POLICY_NAME: &str = "(no policy)";
 const MAX_HOST_CHARS: usize = 100;
 
 /// A site that is in force while there is no policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DefaultSite {
     /// Its name: `origin` for every host, `origin-shop.example` for those of an entry of the
     /// settings.

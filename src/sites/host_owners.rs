@@ -16,11 +16,10 @@ const FIRST_LINE: SourceSpan = SourceSpan {
 };
 
 /// The site that has each host; `None` stands for every other host.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HostOwners(HashMap<Option<HostPattern>, String>);
 
 /// A host that a site claims and that another site has.
-#[derive(Debug)]
 pub struct HostConflict {
     /// The host; `None` for every other host.
     pub host: Option<HostPattern>,

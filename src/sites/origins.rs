@@ -119,7 +119,6 @@ impl ServedRobotsKind {
 }
 
 /// The copies of origins' robots.txt files that sites are compiled with.
-#[derive(Clone, Debug, Default)]
 pub struct OriginRobotsFiles {
     /// The copies by site.
     pub by_site: BTreeMap<String, OriginRobotsAvailability>,

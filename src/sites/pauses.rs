@@ -25,7 +25,7 @@ const RETENTION: Duration = Duration::from_secs(31 * 86_400);
 const RETRY_AFTER: u32 = 1_800;
 
 /// A pause asked for at run time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PauseRequest {
     /// The site; when absent the only one, or all sites with `all`.
@@ -86,7 +86,7 @@ impl PauseError {
 type PlannedPauseKey = (String, String);
 
 /// The pauses of all sites.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Pauses {
     /// Run time pauses, by site.
     at_run_time: BTreeMap<String, PauseWindow>,

@@ -6,7 +6,7 @@
 use crate::files::{absolute_path, parent_directory, read_file_up_to};
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
-use crate::yaml::{Diagnostic, SourceFile};
+use crate::yaml::{DEFAULTS_MARK, Diagnostic, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// A policy is written by hand; a larger file is a mistake.
 const MAX_POLICY_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The file with the fields that the policies of a directory share. It is no site.
+pub const DEFAULTS: &str = "defaults.yaml";
 
 /// More files beside the policies are not read: they all stay in memory.
 const MAX_INCLUDED: usize = 256;
@@ -112,7 +115,7 @@ pub fn check_command(file: &str) -> String {
 }
 
 /// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml`
-/// without hidden files, directories, and names that are not UTF-8.
+/// without the defaults, hidden files, directories, and names that are not UTF-8.
 ///
 /// # Errors
 /// The directory cannot be read as a whole: an entry that cannot be read might be a policy.
@@ -128,7 +131,7 @@ pub fn list_policies(directory: &Path) -> io::Result<Vec<PathBuf>> {
             .and_then(|stem| stem.to_str())
             .is_some_and(|stem| !stem.starts_with('.'));
         // Kubernetes mounts a ConfigMap as links, so the target of a link counts.
-        if is_policy && is_named && !path.is_dir() {
+        if is_policy && is_named && !path.ends_with(DEFAULTS) && !path.is_dir() {
             files.push(path);
         }
     }
@@ -194,30 +197,62 @@ pub fn is_link_outside(path: &Path) -> bool {
     }
 }
 
-/// Reads one policy file. Follows a link wherever it leads; see `is_link_outside`.
+/// Reads one policy file, and the defaults of its directory after it. Follows a link to the policy
+/// wherever it leads, but no link to defaults outside; see `is_link_outside`.
+///
+/// # Errors
+/// As for [`read_text_file`], for each of them.
+pub fn read_policy(path: &Path) -> PolicyText {
+    let mut policy = read_text_file(path)?;
+    let defaults = path.with_file_name(DEFAULTS);
+    if path == defaults || fs::symlink_metadata(&defaults).is_err() {
+        return Ok(policy);
+    }
+    let unreadable = |why: String| UnreadableFile {
+        path: printable_path(path),
+        why: UnreadableReason::Io(why),
+    };
+    if is_link_outside(&defaults) {
+        let why = UnreadableReason::LinkOutside;
+        return Err(unreadable(format!("{DEFAULTS} {why}")));
+    }
+    let SourceFile { name, text } =
+        read_text_file(&defaults).map_err(|error| unreadable(error.to_string()))?;
+    let text = text.trim_start_matches('\u{feff}');
+    policy.text = format!("{}\n{DEFAULTS_MARK}{name}\n{text}", policy.text).into();
+    if policy.text.matches(DEFAULTS_MARK).count() > 1 {
+        return Err(unreadable(format!(
+            "only crawlgate may write \"{DEFAULTS_MARK}\""
+        )));
+    }
+    Ok(policy)
+}
+
+/// Reads one file as text, such as the settings, which have no defaults.
 ///
 /// # Errors
 /// It is no regular file, cannot be read, is larger than 4 MiB, or is not UTF-8. See [`UnreadableReason`].
-pub fn read_policy(path: &Path) -> PolicyText {
-    let name = printable_path(path);
-    match read_text(path) {
-        Ok(text) => Ok(SourceFile {
-            name: name.into(),
-            text: text.into(),
-        }),
-        Err(why) => Err(UnreadableFile { path: name, why }),
-    }
-}
+pub fn read_text_file(path: &Path) -> PolicyText {
+    use UnreadableReason::*;
 
-fn read_text(path: &Path) -> Result<String, UnreadableReason> {
+    let unreadable = |why| UnreadableFile {
+        path: printable_path(path),
+        why,
+    };
     // Opening a pipe waits until another process writes into it.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(UnreadableReason::NotAFile);
+        return Err(unreadable(NotAFile));
     }
-    let bytes = read_file_up_to(path, MAX_POLICY_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => UnreadableReason::TooLarge,
-        _ => UnreadableReason::Io(error.to_string()),
+    let bytes = read_file_up_to(path, MAX_POLICY_BYTES).map_err(|error| {
+        unreadable(match error.kind() {
+            ErrorKind::FileTooLarge => TooLarge,
+            _ => Io(error.to_string()),
+        })
     })?;
-    String::from_utf8(bytes)
-        .map_err(|error| UnreadableReason::NotUtf8(error.utf8_error().valid_up_to()))
+    let text = String::from_utf8(bytes)
+        .map_err(|error| unreadable(NotUtf8(error.utf8_error().valid_up_to())))?;
+    Ok(SourceFile {
+        name: printable_path(path).into(),
+        text: text.into(),
+    })
 }

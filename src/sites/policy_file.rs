@@ -192,7 +192,6 @@ fn limited_findings(
 }
 
 /// A policy file as it was last read.
-#[derive(Debug)]
 pub struct PolicyFile {
     /// Its text.
     pub text: PolicyText,
@@ -207,7 +206,6 @@ pub struct PolicyFile {
 }
 
 /// The policy in force of a file.
-#[derive(Debug)]
 pub struct ActivePolicy {
     /// Its site.
     pub entry: SiteEntry,
@@ -216,7 +214,7 @@ pub struct ActivePolicy {
 }
 
 /// Where the policy in force comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PolicySource {
     /// The file as it was last read.
     File,
@@ -262,7 +260,7 @@ impl PolicyFile {
 }
 
 /// The outcome of a reload, per site.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
     /// Sites in the order of their names.
     pub sites: Vec<SiteReload>,
@@ -285,7 +283,7 @@ impl ReloadReport {
 }
 
 /// One site's outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteReload {
     /// The site.
     pub site: String,

@@ -62,7 +62,7 @@ pub trait PublicationSubscriber: Send {
 }
 
 /// Why a publication cannot be announced to other instances.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum AnnounceError {
     /// This instance has left the exchange.
     #[error("this instance has left the store")]
@@ -76,7 +76,7 @@ pub enum AnnounceError {
 }
 
 /// Why new sites are not in force yet.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Deferral {
     /// It cannot be committed.
     Uncommitted(StateError),

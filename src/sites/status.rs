@@ -24,7 +24,7 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The state of all sites.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SitesStatus {
     /// Counts replacements of the snapshot.
     pub generation: u64,
@@ -79,7 +79,8 @@ pub struct SiteStatus {
     /// How many superseded versions crawlers may have cached.
     pub cached_versions: usize,
     /// Until when most crawlers may have them cached, at most. With `cached_by_few`, until when the
-    /// crawler that keeps copies for the longest time may.
+    /// crawler that keeps copies for the longest time may. During a first day, `None` in
+    /// `InstanceStatus` if it ends earlier, or with `cached_by_few`: the first day decides what counts.
     #[serde(serialize_with = "rfc3339")]
     pub cached_until: Option<Timestamp>,
     /// Whether only the few crawlers that are documented to keep copies for longer than a day and

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const STRIPPED_TAGS_ID: u64 = 0;
 
 /// The stored state of all sites.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct StoredSitesState {
     /// Pauses that are in force, planned or ended.
     pub pauses: Pauses,
@@ -59,10 +59,10 @@ impl StoredSitesState {
 }
 
 /// Since when each rule for tags is in force, by the name of its site.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct TagRuleTimes(BTreeMap<String, SiteTagRuleTimes>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct SiteTagRuleTimes {
     /// Since when each rule of the tag plan is in force, by the id of the rule.
     rules: BTreeMap<u64, Timestamp>,

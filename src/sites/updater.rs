@@ -242,7 +242,7 @@ impl SiteUpdater {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force. If the site has a last good policy, that one is in force");
             }
         }
         if broken.is_empty() {

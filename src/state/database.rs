@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const STATE_FILE: &str = "state.db";
 /// The version of the tables, raised with each change of a table. A file with a lower version is
 /// set aside.
-const SCHEMA_VERSION: i64 = 7;
+const SCHEMA_VERSION: i64 = 8;
 /// How long a commit waits for another program that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
@@ -78,7 +78,6 @@ pub enum DatabaseError {
 }
 
 /// The row of the table `run`.
-#[derive(Debug)]
 pub struct RunRow {
     /// All facts until this moment are written.
     pub committed: Timestamp,
@@ -89,7 +88,6 @@ pub struct RunRow {
 }
 
 /// What one transaction writes.
-#[derive(Debug)]
 pub struct CommitBatch<'a> {
     /// The facts, in order.
     pub facts: &'a [Fact],
@@ -268,6 +266,7 @@ impl Database {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub fn read(&self, now: Timestamp) -> Result<(StoredFacts, PreviousRun), DatabaseError> {
+        use PreviousRun::*;
         let run = "SELECT committed, clean, incomplete FROM run";
         let run = self
             .connection
@@ -275,9 +274,9 @@ impl Database {
             .optional()
             .map_err(classify_error)?;
         let previous = match run {
-            Some((_, _, true)) | None => PreviousRun::Unknown,
-            Some((at, true, false)) => PreviousRun::Clean { at },
-            Some((at, false, false)) => PreviousRun::Crashed { last_commit: at },
+            Some((_, _, true)) | None => Unknown,
+            Some((at, true, false)) => Clean { at },
+            Some((at, false, false)) => Crashed { last_commit: at },
         };
         let tables = StateTables {
             connection: &self.connection,

@@ -43,18 +43,19 @@ impl StoreHealth {
 
 impl fmt::Display for StoreHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use StoreHealth::*;
         match self {
-            StoreHealth::Healthy => f.write_str("the state directory can be written"),
-            StoreHealth::NoDirectory => f.write_str(
+            Healthy => f.write_str("the state directory can be written"),
+            NoDirectory => f.write_str(
                 "no state directory is set: crawlgate forgets everything when it stops, and counts \
                  no violations for a day after each start. To prevent that, set \"state\".",
             ),
-            StoreHealth::Unusable { directory, error } => write!(
+            Unusable { directory, error } => write!(
                 f,
                 "cannot use the state directory {directory}: {error}. crawlgate keeps everything in memory, and \
                  counts no violations for a day. Fix this, then restart crawlgate."
             ),
-            StoreHealth::Failing {
+            Failing {
                 directory,
                 since,
                 error,

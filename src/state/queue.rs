@@ -12,7 +12,6 @@ const MAX_FACTS: usize = 400_000;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// The waiting facts, one for each key.
-#[derive(Debug)]
 pub struct PendingFacts {
     facts: BTreeMap<FactKey, Fact>,
     bytes: usize,

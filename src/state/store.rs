@@ -199,11 +199,11 @@ impl StateStore {
     pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
         self.send_and_wait(WritePurpose::HandOver, Vec::new())?;
         self.0.join_thread();
-        let shared = lock(&self.retained_lock)
+        lock(&self.retained_lock)
             .as_ref()
             .map(ProcessLock::duplicate_descriptor)
-            .transpose();
-        shared.map_err(|error| self.write_failed(&error))
+            .transpose()
+            .map_err(|error| self.write_failed(&error))
     }
 
     /// Ends a hand-over: the other process owns the directory from now on, and this one no longer
@@ -243,8 +243,8 @@ impl StateStore {
     pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let facts = StateStore::read(directory, now)?;
         let file = directory.join(STATE_FILE);
-        let checked = Database::open_read_only(&file).and_then(|database| database.check());
-        checked
+        Database::open_read_only(&file)
+            .and_then(|database| database.check())
             .map(|()| facts)
             .map_err(|error| StateError::read_failed(&file, &error))
     }
@@ -264,8 +264,9 @@ impl StateStore {
             Err(error) => return Err(StateError::read_failed(&file, &error)),
             Ok(_) => {}
         }
-        let read = Database::open_read_only(&file).and_then(|database| database.read(now));
-        read.map(|(facts, _)| facts)
+        Database::open_read_only(&file)
+            .and_then(|database| database.read(now))
+            .map(|(facts, _)| facts)
             .map_err(|error| StateError::read_failed(&file, &error))
     }
 
@@ -393,8 +394,9 @@ impl StateStore {
     pub fn paths_of_day(&self, now: Timestamp) -> Vec<DayPaths> {
         // By a connection of its own, which ends here: an open one keeps the write-ahead log.
         let file = Path::new(&self.directory).join(STATE_FILE);
-        let reader = RequestHistoryReader::from_file(file);
-        reader.paths_of_day(now).unwrap_or_default()
+        RequestHistoryReader::from_file(file)
+            .paths_of_day(now)
+            .unwrap_or_default()
     }
 
     /// Returns a reader of the history: of this run alone if nothing is written to a directory.
@@ -465,17 +467,18 @@ impl Drop for StateStoreInner {
 /// # Errors
 /// The file cannot be used or renamed.
 fn open_database(file: &Path, now: Timestamp) -> Result<(Database, RestoredState), DatabaseError> {
+    use DatabaseError::*;
     let opened = Database::open(file).and_then(|database| read_previous_run(database, now));
     let error = match opened {
-        Err(error @ (DatabaseError::Damaged(_) | DatabaseError::Former { .. })) => error,
+        Err(error @ (Damaged(_) | Former { .. })) => error,
         opened => return opened,
     };
     let why = match error {
-        DatabaseError::Former { .. } => "former",
+        Former { .. } => "former",
         _ => "damaged",
     };
     let aside = set_aside(file, why, now)
-        .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
+        .map_err(|why| Damaged(format!("{error}; it cannot be set aside: {why}")))?;
     tracing::error!(
         "cannot use {}: {error}; crawlgate set it aside as {}, begins an empty one, and counts no violations for a \
          day. Pauses and last good policies are lost: check them",

@@ -6,6 +6,7 @@ use crate::facts::{
     CLOCK_TOLERANCE, ColumnSchema, ColumnType, ColumnValue, Expiry, FactSource, FactTable,
     SqlTableSchema,
 };
+use crate::printable::join;
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Result as SqlResult, Row};
@@ -24,12 +25,13 @@ impl FromSql for Timestamp {
 
 impl ToSql for ColumnValue {
     fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
+        use ColumnValue::*;
         Ok(ToSqlOutput::Borrowed(match self {
-            ColumnValue::Null => ValueRef::Null,
-            ColumnValue::Integer(number) => ValueRef::Integer(*number),
-            ColumnValue::Time(moment) => ValueRef::Integer(moment.0),
-            ColumnValue::Text(text) => ValueRef::Text(text.as_bytes()),
-            ColumnValue::Bytes(bytes) => ValueRef::Blob(bytes),
+            Null => ValueRef::Null,
+            Integer(number) => ValueRef::Integer(*number),
+            Time(moment) => ValueRef::Integer(moment.0),
+            Text(text) => ValueRef::Text(text.as_bytes()),
+            Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
@@ -37,30 +39,28 @@ impl ToSql for ColumnValue {
 /// A moment is read as a number, which the field converts.
 impl FromSql for ColumnValue {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<ColumnValue> {
+        use ColumnValue::*;
         Ok(match value {
-            ValueRef::Null => ColumnValue::Null,
-            ValueRef::Blob(bytes) => ColumnValue::Bytes(bytes.into()),
-            ValueRef::Integer(number) => ColumnValue::Integer(number),
-            value => ColumnValue::Text(value.as_str()?.to_owned()),
+            ValueRef::Null => Null,
+            ValueRef::Blob(bytes) => Bytes(bytes.into()),
+            ValueRef::Integer(number) => Integer(number),
+            value => Text(value.as_str()?.to_owned()),
         })
     }
 }
 
 /// The names of these columns, separated by commas.
 fn column_names<'c>(columns: impl IntoIterator<Item = &'c ColumnSchema>) -> String {
-    columns
-        .into_iter()
-        .map(|column| column.name)
-        .collect::<Vec<_>>()
-        .join(", ")
+    join(columns.into_iter().map(|column| column.name), ", ")
 }
 
 /// The column with the moment after which facts of a table may be deleted.
 pub fn expiry_column(table: &SqlTableSchema) -> Option<&'static str> {
+    use Expiry::*;
     match table.expiry {
-        Expiry::Never => None,
-        Expiry::Until => Some("until"),
-        Expiry::Unconfirmed => Some("changed"),
+        Never => None,
+        Until => Some("until"),
+        Unconfirmed => Some("changed"),
     }
 }
 
@@ -96,10 +96,7 @@ pub fn create_table_sql(table: &SqlTableSchema) -> String {
 pub fn upsert_sql(info: &SqlTableSchema) -> String {
     let table = info.name;
     let columns = info.key.len() + info.values.len();
-    let parameters = (1..=columns + 2)
-        .map(|number| format!("?{number}"))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let parameters = join((1..=columns + 2).map(|number| format!("?{number}")), ", ");
     let now = columns + 3;
     let values: String = info
         .values

@@ -39,7 +39,7 @@ pub struct WriteRequest {
 }
 
 /// What a request is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WritePurpose {
     /// Its facts follow from the end of the previous run. From now on commits write their time.
     Begin,
@@ -252,6 +252,7 @@ impl StateWriterShared {
     /// find. `result` has the row of this run that was written, if any. Logs when commits begin to
     /// fail and when they succeed again.
     fn record_commit(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
+        use StoreHealth::*;
         let mut known = lock(&self.known);
         match result {
             Ok(run) => {
@@ -266,9 +267,7 @@ impl StateWriterShared {
                     };
                     known.on_disk = (previous, moment.monotonic);
                 }
-                if std::mem::replace(&mut known.health, StoreHealth::Healthy)
-                    != StoreHealth::Healthy
-                {
+                if std::mem::replace(&mut known.health, Healthy) != Healthy {
                     tracing::info!(
                         "the state directory {} can be written again; nothing was lost",
                         self.directory
@@ -277,10 +276,10 @@ impl StateWriterShared {
             }
             Err(error) => {
                 let before = match known.health {
-                    StoreHealth::Failing { since, .. } => Some(since),
+                    Failing { since, .. } => Some(since),
                     _ => None,
                 };
-                known.health = StoreHealth::Failing {
+                known.health = Failing {
                     directory: self.directory.clone(),
                     since: before.unwrap_or(moment.now),
                     error: error.to_string(),

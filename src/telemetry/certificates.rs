@@ -6,7 +6,7 @@ use crate::yaml::Severity;
 use serde::{Deserialize, Serialize};
 
 /// A certificate in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateStatus {
     /// Its host names, `*.` in front of those with a wildcard.
     pub names: Vec<String>,
@@ -85,7 +85,7 @@ pub struct RejectedCertificateFiles {
 }
 
 /// A host for which crawlgate gets certificates by ACME.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcmeHostStatus {
     /// Its name.
     pub host: String,

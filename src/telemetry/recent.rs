@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 64;
 
 /// A count of the last five minutes. Each slot holds the number of its 30 seconds in the upper half
 /// and the count in the lower half.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RecentCount([AtomicU64; SLOTS]);
 
 impl RecentCount {
@@ -58,7 +58,6 @@ impl RecentCount {
 }
 
 /// Counts of the last five minutes by name.
-#[derive(Debug)]
 pub struct RecentCountByName<K> {
     all: RecentCount,
     named: Mutex<HashMap<K, RecentCount>>,
@@ -103,7 +102,6 @@ impl<K: Clone + Eq + Hash + Ord> RecentCountByName<K> {
             .iter()
             .map(|(name, count)| (name.clone(), count.sum(monotonic)));
         let mut top: Vec<(K, u64)> = counted.filter(|(_, count)| *count > 0).collect();
-        drop(named);
         top.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         top.truncate(count);
         top
@@ -111,7 +109,7 @@ impl<K: Clone + Eq + Hash + Ord> RecentCountByName<K> {
 }
 
 /// Admits at most one line a second.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct LogThrottle {
     /// When the next line is admitted, in milliseconds.
     next: AtomicU64,

@@ -10,7 +10,7 @@ use crate::record::{
     Sink, SiteJudgement, ViolationKind, is_visit,
 };
 use crate::referrals::ReferringServices;
-use crate::verdict::{CachedVersionsBasis, Decision, Identity, IdentityStatus, Kind, claim_label};
+use crate::verdict::{CachedVersionsBasis, Decision, Identity, Kind, claim_label};
 use std::sync::Arc;
 
 /// The name of a bot that does not give its name.
@@ -46,8 +46,6 @@ impl RequestMetrics {
         let crawler = record.crawler().unwrap_or(NO_CRAWLER);
         metrics.counts.count(&CountedRequest {
             site,
-            crawler,
-            identity: record.identity().map(Identity::to_status),
             kind: RecordedKind::from_decision(decision),
             basis: judged.basis,
             older_until: judged.older_until,
@@ -80,8 +78,11 @@ impl RequestMetrics {
         }
         if decision.robots_txt {
             // A client that left before the end did not get it.
-            let is_complete = record.response.error.is_none();
-            let served = is_complete.then_some(record.request.arrived_at().0);
+            let served = record
+                .response
+                .error
+                .is_none()
+                .then_some(record.request.arrived_at().0);
             metrics.count_robots_txt(site, crawler, record.response.status, served);
         }
     }
@@ -110,17 +111,11 @@ impl Sink for RequestMetrics {
                 self.count_traffic(record);
                 return self.count_judged(record, judged);
             }
-            Judgement::Unclaimed { claim, .. } => {
+            Judgement::Unclaimed { .. } => {
                 self.count_traffic(record);
-                let host = record.request.host();
                 self.traffic
-                    .count_unclaimed(host, record.request.arrival.monotonic);
-                let is_crawler = *claim != Claim::Visitor;
-                CountedRequest {
-                    crawler: record.crawler().unwrap_or(NO_CRAWLER),
-                    identity: is_crawler.then_some(IdentityStatus::Unverified),
-                    ..unclaimed_request(record, CountedAction::Pass)
-                }
+                    .count_unclaimed(record.request.host(), record.request.arrival.monotonic);
+                unclaimed_request(record, CountedAction::Pass)
             }
             Judgement::Unjudged(action) => unclaimed_request(record, *action),
         };
@@ -128,14 +123,14 @@ impl Sink for RequestMetrics {
     }
 }
 
-/// A request of a visitor for a host of no site, or one that was answered before it was judged.
+/// A request for a host of no site, or one that was answered before it was judged.
 fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRequest<'_> {
     let response = &record.response;
     let origin_elapsed = response.origin_elapsed.unwrap_or_default();
     CountedRequest {
         site: UNCLAIMED,
-        crawler: NO_CRAWLER,
-        identity: None,
+        crawler: record.crawler().unwrap_or(NO_CRAWLER),
+        identity: record.identity().map(Identity::to_status),
         kind: Kind::NotACrawler.into(),
         basis: CachedVersionsBasis::default(),
         older_until: None,

@@ -17,9 +17,10 @@ fn site_gauges(site: &str) -> SiteGaugeValues {
         site: site.into(),
         version: "v1".into(),
         indexable: true,
-        front_page_seen: None,
+        front_page_seen: 0,
         retire: [("planned", 0), ("noindex", 0), ("disallowed", 0)],
         paused: false,
+        unproven: 0,
         reload_success: true,
     }
 }

@@ -20,9 +20,11 @@ const MAX_NAMED: usize = 5;
 const MAX_UNLISTED: usize = 1_000;
 /// The fewest requests that say something about the setup.
 const MIN_REQUESTS: u64 = 10;
+/// So many requests for one name say something, however many others there are: one a second.
+const MANY_REQUESTS: u64 = 300;
 
 /// Counts of the last five minutes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RecentTraffic {
     /// All requests.
     pub requests: RecentCount,
@@ -32,7 +34,7 @@ pub struct RecentTraffic {
     /// Requests with forwarding fields, by the peer that is not trusted.
     undeclared_proxies: RecentCountByName<IpAddr>,
     /// Fields in which trusted proxies name the client, while the field of the settings is empty.
-    unread_fields: RecentCountByName<&'static str>,
+    unread_fields: RecentCountByName<String>,
     /// Requests of unknown bots by the names that they give themselves, until the history takes
     /// them.
     unlisted: Mutex<HashMap<String, u64>>,
@@ -41,7 +43,7 @@ pub struct RecentTraffic {
 }
 
 /// Requests of the last five minutes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficDiagnostics {
     /// All requests.
     pub requests: u64,
@@ -87,7 +89,7 @@ impl RecentTraffic {
             return;
         }
         for name in fields.without_via().names() {
-            self.unread_fields.add(name, monotonic);
+            self.unread_fields.add(name.to_owned(), monotonic);
         }
     }
 
@@ -129,31 +131,53 @@ impl RecentTraffic {
             unclaimed_hosts: self.unclaimed.top(MAX_NAMED, monotonic),
             from_undeclared_proxies: self.undeclared_proxies.sum(monotonic),
             undeclared_proxies: self.undeclared_proxies.top(MAX_NAMED, monotonic),
-            unread_fields: self
-                .unread_fields
-                .top(MAX_NAMED, monotonic)
-                .into_iter()
-                .map(|(name, requests)| (name.to_owned(), requests))
-                .collect(),
+            unread_fields: self.unread_fields.top(MAX_NAMED, monotonic),
             bypassed_file: lock(&self.bypassed_file).clone(),
         }
     }
 }
 
 impl TrafficDiagnostics {
-    /// Whether most requests are for hosts that no policy claims.
-    pub fn is_mostly_unclaimed(&self) -> bool {
-        self.is_majority(self.unclaimed)
-    }
-
-    /// Whether most requests come from proxies that the settings do not trust. Single clients with
-    /// such fields are no sign of a proxy: any client may send them.
-    pub fn is_mostly_from_undeclared_proxies(&self) -> bool {
-        self.is_majority(self.from_undeclared_proxies)
-    }
-
-    /// Whether these are more than half of all requests, and at least `MIN_REQUESTS`.
-    fn is_majority(&self, count: u64) -> bool {
+    /// Whether so many requests are a mistake of the setup: at least `MIN_REQUESTS`, and more than
+    /// half of all. Single clients may send forwarding fields without a proxy.
+    pub fn is_majority(&self, count: u64) -> bool {
         count >= MIN_REQUESTS && count * 2 > self.requests
+    }
+
+    /// Whether most requests are for hosts that no policy claims, or `MANY_REQUESTS` for one name:
+    /// the share alone would hide one site among many. Health checks of load balancers name an
+    /// address, which does not end in a letter, nor does a port.
+    pub fn has_unclaimed_site(&self) -> bool {
+        self.is_majority(self.unclaimed)
+            || self.unclaimed_hosts.iter().any(|(host, requests)| {
+                *requests >= MANY_REQUESTS && host.ends_with(char::is_alphabetic)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_name_among_many_sites_is_notable() {
+        let traffic = RecentTraffic::default();
+        let now = Duration::from_secs(1);
+        for _ in 0..20_000 {
+            traffic.requests.add(now);
+        }
+        let peer = Some(IpAddr::from([192, 0, 2, 1]));
+        for _ in 0..2 * MANY_REQUESTS {
+            traffic.count_unread_fields(peer, ForwardingFieldSet::default(), now);
+            for address in ["192.0.2.9", "192.0.2.9:8080", "[2001:db8::a]:8080"] {
+                traffic.count_unclaimed(address.as_bytes(), now);
+            }
+        }
+        for number in 1..=MANY_REQUESTS {
+            traffic.count_unclaimed(b"forgotten.example", now);
+            let status = traffic.status(now);
+            assert_eq!(status.has_unclaimed_site(), number == MANY_REQUESTS);
+            assert!(!status.is_majority(status.from_undeclared_proxies));
+        }
     }
 }

@@ -25,7 +25,6 @@ const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One end of the channel.
-#[derive(Debug)]
 pub struct ProcessChannel {
     stream: UnixStream,
     /// Locked while a message is sent: two threads may send.

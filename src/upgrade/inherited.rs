@@ -10,10 +10,9 @@ use listenfd::ListenFd;
 use std::os::fd::OwnedFd;
 
 /// Non-blocking listeners that nobody has taken yet.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct InheritedListeners(Vec<InheritedListener>);
 
-#[derive(Debug)]
 struct InheritedListener {
     passed: HandedOverListener,
     listener: BoundListener,

@@ -29,7 +29,6 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_KEPT_OUTPUT: usize = 16 * 1024;
 
 /// What the running process hands over beside its listeners.
-#[derive(Debug)]
 pub struct HandedOverState {
     /// The lock of the state directory.
     pub state_lock: Option<OwnedFd>,
@@ -75,14 +74,13 @@ pub struct ProcessOutput(String);
 impl std::fmt::Display for ProcessOutput {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.trim_end() {
-            "" => out.write_str("\nit wrote nothing"),
-            text => write!(out, "\nit wrote:\n{text}"),
+            "" => out.write_str("\nit printed nothing"),
+            text => write!(out, "\nits output:\n{text}"),
         }
     }
 }
 
 /// The next process. Dropping this kills it, unless it serves.
-#[derive(Debug)]
 pub struct NextProcess {
     child: Child,
     pub channel: ProcessChannel,
@@ -282,7 +280,6 @@ fn relay_output(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl
 }
 
 /// The path and arguments by which this process was started.
-#[derive(Debug)]
 pub struct OwnCommandLine {
     /// The path of the program.
     pub path: PathBuf,

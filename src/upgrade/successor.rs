@@ -32,7 +32,6 @@ pub enum SuccessorError {
 }
 
 /// The channel to the running process, before this one serves.
-#[derive(Debug)]
 pub struct PendingTakeover {
     channel: ProcessChannel,
     /// The addresses of the running process's listeners.
@@ -46,7 +45,7 @@ pub struct PendingTakeover {
 }
 
 /// What this process takes over from the running one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct TakenOverState {
     /// The passed listeners, and those that this process has bound.
     pub inherited: InheritedListeners,
@@ -157,7 +156,6 @@ impl PendingTakeover {
 }
 
 /// The previous process, which still answers requests.
-#[derive(Debug)]
 pub struct Predecessor {
     pub channel: ProcessChannel,
     facts: Vec<Fact>,

@@ -261,10 +261,11 @@ impl InstanceUpkeep {
 fn site_gauges(site: &SiteStatus) -> SiteGaugeValues {
     SiteGaugeValues {
         paused: site.paused_until.is_some(),
+        unproven: site.unproven.len() as i64,
         site: site.site.clone(),
         version: site.version.clone(),
         indexable: site.indexable,
-        front_page_seen: site.front_page_seen.map(|seen| seen.0),
+        front_page_seen: site.front_page_seen.map_or(0, |seen| seen.0),
         retire: RetireStage::ALL.map(|stage| (stage.into(), count_paths_at(&site.retire, stage))),
         reload_success: site.reload_ok || site.removed,
     }

@@ -245,20 +245,22 @@ impl Attempts {
             return false;
         }
         self.is_counted = true;
+        let has_ended = matches!(
+            error.etype(),
+            ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError
+        );
         let may_be_repeated = match reached {
             Nothing => upstreams.has_other_server(&guard.server),
             // The server may be up, and have closed a connection that was idle for too long.
-            KeptConnection => facts.is_repeatable && is_connection_end(error),
+            KeptConnection => facts.is_repeatable && has_ended,
             NewConnection => {
-                facts.is_repeatable
-                    && is_connection_end(error)
-                    && upstreams.has_other_server(&guard.server)
+                facts.is_repeatable && has_ended && upstreams.has_other_server(&guard.server)
             }
             Bytes | Body => false,
         };
         let goes_on = may_be_repeated && self.count < MAX_ATTEMPTS;
         let reason = failure_reason(error);
-        let was_closed_before = reached == KeptConnection && is_connection_end(error);
+        let was_closed_before = reached == KeptConnection && has_ended;
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
@@ -283,7 +285,7 @@ impl Attempts {
                 .outcomes
                 .record_failure(&guard.server.display_name(), &request);
         }
-        let has_closed = reached == NewConnection && is_connection_end(error);
+        let has_closed = reached == NewConnection && has_ended;
         self.is_suspect = has_closed && goes_on;
         let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
         if !was_closed_before
@@ -337,14 +339,6 @@ impl Attempts {
     pub fn release_place(&mut self) {
         self.guard.iter_mut().for_each(InFlightGuard::release);
     }
-}
-
-/// Whether the connection was closed, or failed in a read or a write.
-fn is_connection_end(error: &Error) -> bool {
-    matches!(
-        error.etype(),
-        ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError
-    )
 }
 
 /// Whether the server is at fault, and not one request: there was no connection; or there was no

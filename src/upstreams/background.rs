@@ -291,8 +291,8 @@ impl Upstreams {
             .groups
             .iter()
             .flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
-        let named = entries.filter(|(_, entry)| entry.address.is_name());
-        named
+        entries
+            .filter(|(_, entry)| entry.address.is_name())
             .map(|(group, entry)| NamedServer {
                 upstreams: self,
                 group,

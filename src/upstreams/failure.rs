@@ -4,7 +4,6 @@
 
 use crate::files;
 use pingora_core::{Error, ErrorSource, ErrorType};
-use std::io;
 
 /// The reason if the process may open no more files. The server is not at fault.
 pub const FILE_LIMIT: &str = "file_limit";
@@ -57,14 +56,17 @@ pub fn failure_reason(error: &Error) -> &'static str {
 
 /// Whether the error is that the process may open no more files.
 fn is_file_limit(error: &Error) -> bool {
-    let cause = error.root_cause().downcast_ref::<io::Error>();
-    cause.is_some_and(files::is_file_limit)
+    error
+        .root_cause()
+        .downcast_ref()
+        .is_some_and(files::is_file_limit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::io::Errno;
+    use std::io;
 
     #[test]
     fn slow_origin_gets_504_and_broken_origin_502() {

@@ -41,7 +41,7 @@ pub struct ServerGroup {
 const SOCKET_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A change of a server's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum ServerChange {
     /// It gets no requests for this time, for this reason.
     Ejected(Duration, &'static str),
@@ -314,8 +314,8 @@ impl ServerGroup {
         if !server.record_answer(now) {
             return None;
         }
-        let has_come_back = self.update_server(server, |state| state.finish_trial(now));
-        has_come_back.then_some(ServerChange::Returned)
+        self.update_server(server, |state| state.finish_trial(now))
+            .then_some(ServerChange::Returned)
     }
 
     /// Counts the result of a check, and returns the change of the server's state, if that follows:

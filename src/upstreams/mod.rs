@@ -198,10 +198,11 @@ impl Upstreams {
 
     /// Logs the change of a server, if there was one.
     fn report_change(server: &Server, change: Option<ServerChange>) {
+        use ServerChange::*;
         let Some(change) = change else { return };
         let name = server.display_name();
         match change {
-            ServerChange::Ejected(time, reason) => {
+            Ejected(time, reason) => {
                 tracing::warn!(
                     server = name,
                     reason,
@@ -209,7 +210,7 @@ impl Upstreams {
                      can be reached from here"
                 );
             }
-            ServerChange::Down(ExclusionCause { reason, status, .. }) => {
+            Down(ExclusionCause { reason, status, .. }) => {
                 tracing::warn!(
                     server = name,
                     reason,
@@ -218,7 +219,7 @@ impl Upstreams {
                      server, and \"health\" of its origin"
                 );
             }
-            ServerChange::Returned => {
+            Returned => {
                 tracing::info!(server = name, "the server answers again and gets requests");
             }
         }

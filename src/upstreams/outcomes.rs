@@ -137,7 +137,7 @@ impl ExcludedServer {
 }
 
 /// The queue of an origin that limits open requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// The origin, as the metrics call it.
     pub origin: String,
@@ -321,7 +321,7 @@ pub struct UnroutedRequests {
 }
 
 /// Requests of the last five minutes for hosts that no origin of the settings is for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnroutedRequestsStatus {
     /// How many.
     pub requests: u64,

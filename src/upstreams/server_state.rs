@@ -18,7 +18,7 @@ use ExclusionKind::{Down, Ejected, OnTrial};
 use std::time::Duration;
 
 /// The state of a server: up, or excluded.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ServerState {
     /// `None` while it gets requests.
     exclusion: Option<Exclusion>,
@@ -30,7 +30,7 @@ pub struct ServerState {
 }
 
 /// The results of the last checks.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct CheckSeries {
     is_success: bool,
     /// How many checks in a row had this result. Zero before the first check.
@@ -38,7 +38,6 @@ struct CheckSeries {
 }
 
 /// Why and until when a server gets no requests.
-#[derive(Debug)]
 struct Exclusion {
     kind: ExclusionKind,
     /// When its trial is due, in milliseconds since the start. Unused if it is down.
@@ -47,7 +46,7 @@ struct Exclusion {
 }
 
 /// The states without requests: see the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum ExclusionKind {
     Ejected,
     OnTrial,

@@ -55,7 +55,7 @@ impl ServerTable {
             _ if self.usable.len() <= 1 => self.usable.first(),
             (LoadBalancing::Client, Some(client)) => self.sticky_server(client),
             (LoadBalancing::LeastRequests, _) => self.less_loaded(turn),
-            (LoadBalancing::RoundRobin | LoadBalancing::Client, _) => {
+            _ => {
                 let index = self.turns.get(turn % self.turns.len().max(1))?;
                 self.usable.get(usize::from(*index))
             }

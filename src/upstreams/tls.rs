@@ -222,8 +222,7 @@ impl ActiveTls {
         })?;
         let config = match client {
             Some((file, chain, key)) => {
-                let config = builder.with_client_auth_cert(chain, key);
-                config.map_err(|error| {
+                builder.with_client_auth_cert(chain, key).map_err(|error| {
                     file_error(
                         file,
                         format_args!("this key cannot be used with the certificate: {error}"),
@@ -263,10 +262,11 @@ pub fn client_config_builder(
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    Ok(builder
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots))
+    Ok(
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots),
+    )
 }
 
 impl TlsServerConnector {
@@ -322,8 +322,7 @@ impl TlsFileContent {
 
     /// The certificates in the file. Fails if there is none, or if one of them cannot be read.
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-        let found =
-            CertificateDer::pem_slice_iter(&self.bytes).collect::<std::result::Result<Vec<_>, _>>();
+        let found = CertificateDer::pem_slice_iter(&self.bytes).collect::<Result<Vec<_>, _>>();
         found
             .ok()
             .filter(|found| {

@@ -383,7 +383,7 @@ pub fn crawl_delay(request: &RequestToJudge<'_>, was_served_current: bool) -> Op
 }
 
 /// The verdict of the rules of one version, the mildest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum VersionVerdict {
     NotACrawler,
     NotBound,

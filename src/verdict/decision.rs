@@ -10,7 +10,7 @@ use strum::IntoStaticStr;
 /// The readings of robots.txt behind a verdict. For a crawler whose operator publishes its parser,
 /// that parser's reading counts beside RFC 9309's: a request that only one of them disallows is no
 /// violation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -114,7 +114,7 @@ impl Action {
 
 /// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A
 /// request for a host that no site claims has no decision: it is forwarded untouched.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Decision {
     /// Index of the site.
     pub site: usize,

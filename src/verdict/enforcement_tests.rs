@@ -214,10 +214,15 @@ fn exempt_crawler_is_blocked_only_as_impostor() {
         kind_and_status(&text, Identity::Impostor, GOOGLEBOT, "/"),
         (Kind::Impostor, Some(403))
     );
-    assert_eq!(
-        kind_and_status(&text, Identity::Unverified, "bingbot/2.0", "/cart/"),
-        (Kind::Violation, Some(403))
-    );
+    for user_agent in ["bingbot/2.0", "Applebot/0.1"] {
+        assert_eq!(
+            kind_and_status(&text, Identity::Unverified, user_agent, "/cart/"),
+            (Kind::Violation, Some(403)),
+            "{user_agent}"
+        );
+    }
+    let image = kind_and_status(&text, Identity::Unverified, "Googlebot-Image/1.0", "/cart/");
+    assert_eq!(image, (Kind::Exempt, None));
 }
 
 #[test]

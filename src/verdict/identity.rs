@@ -139,7 +139,7 @@ impl IdentityDoubt {
 
 /// What a finding is counted as: its [`IdentityStatus`], or why an unverified crawler may be an
 /// impostor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum IdentityOutcome {
     /// It is the crawler.

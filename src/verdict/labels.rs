@@ -34,13 +34,18 @@ pub fn rule_location(decision: &Decision, site: &Site) -> Option<String> {
     Some(source_location(source, site).0)
 }
 
-/// `file:line:column` of a source in the policy, with its span there. For a line of the origin's
-/// file it is that file and line, for staging the policy's name, both without a span.
+/// `file:line:column` of a source in the policy, with its span there. For a line of the defaults or
+/// the origin's file it is that file and line, for staging the policy's name, both without a span.
 pub fn source_location(source: &RuleSource, site: &Site) -> (String, Option<SourceSpan>) {
-    let file = &site.policy.source.name;
+    let policy = &site.policy;
+    let file = &policy.source.name;
     match source {
         RuleSource::Policy(span) | RuleSource::Purpose(span) => {
-            (format!("{file}:{}:{}", span.line, span.column), Some(*span))
+            let defaults = policy.defaults.as_ref();
+            match defaults.and_then(|defaults| defaults.place(span.line)) {
+                Some(place) => (format!("{place}:{}", span.column), None),
+                None => (format!("{file}:{}:{}", span.line, span.column), Some(*span)),
+            }
         }
         RuleSource::Staging => (format!("{file} (environment: staging)"), None),
         RuleSource::Origin(line) => (

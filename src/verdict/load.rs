@@ -27,7 +27,6 @@ pub fn load_site(
 }
 
 /// The other sources of a policy beside its own text.
-#[derive(Clone, Copy, Debug)]
 pub struct PolicyDependencies<'a> {
     /// The origin's own robots.txt.
     pub origin: &'a OriginRobotsAvailability,
@@ -56,6 +55,7 @@ pub fn load_site_at(
         Ok(site) => Arc::new(site),
         Err(error) => {
             diagnostics.items.extend(error.diagnostics.items);
+            diagnostics.name_defaults(source);
             return (None, diagnostics);
         }
     };
@@ -65,6 +65,7 @@ pub fn load_site_at(
     }
     diagnostics.items.extend(run_tests(&site, registry));
     diagnostics.sort();
+    diagnostics.name_defaults(source);
     let usable = !diagnostics.has_errors();
     (usable.then_some(site), diagnostics)
 }

@@ -83,7 +83,7 @@ pub(crate) fn claim_with_method(identified: Claim, method: &[u8]) -> Claim {
 }
 
 /// The site that a request is for, and the crawler that its user agent claims to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SiteClaim<'a> {
     /// Index of the site in the snapshot.
     pub site: usize,
@@ -160,7 +160,6 @@ impl<'a> SiteClaim<'a> {
 
 /// One request to a site with everything that decides about it, except for the claimant's
 /// behaviour.
-#[derive(Clone, Copy, Debug)]
 pub struct RequestToJudge<'a> {
     /// Known crawlers.
     pub registry: &'a Registry,
@@ -242,7 +241,7 @@ pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> boo
 
 /// The versions of robots.txt that a crawler may have cached, besides the one in force. The default
 /// is for a crawler of which nothing is known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct CachedVersions<'a> {
     /// All superseded versions in the history of the host.
     pub versions: &'a [SupersededVersion],
@@ -372,7 +371,7 @@ pub fn superseded_bits_since(claimant: SiteClaim<'_>, cached_since: Timestamp) -
 }
 
 /// Buffers that `decide` writes into. One for each worker or request, reused.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct DecisionScratch {
     /// For the normalised target.
     pub target: TargetScratch,

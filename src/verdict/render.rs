@@ -287,7 +287,7 @@ impl Explanation {
                  crawler may still use an older robots.txt"
             }
             Unproven => {
-                "with \"mode: enforce\" it is blocked. It does not count as a violation yet, because the \
+                "with \"mode: enforce\" the request is blocked. It does not count as a violation yet, because the \
                  crawler may still use an older robots.txt"
             }
             Ambiguous if self.readings == RobotsReadings::OnlyRfc9309 => {

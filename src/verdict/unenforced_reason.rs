@@ -8,7 +8,7 @@ use crate::policy::site::Site;
 use strum::IntoStaticStr;
 
 /// Why a request passed that `mode: enforce` would block, slow down or pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum UnenforcedReason {

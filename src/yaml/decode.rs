@@ -33,6 +33,7 @@ pub fn decode_file<T>(
     });
     let mut diagnostics = decoder.diagnostics.into_inner();
     diagnostics.sort();
+    diagnostics.name_defaults(source);
     let usable = !diagnostics.has_errors();
     (value.filter(|_| usable), diagnostics)
 }

@@ -293,6 +293,25 @@ impl Diagnostics {
             .any(|item| item.severity == Severity::Error)
     }
 
+    /// Puts the place of a finding about the defaults of the directory into its message, because
+    /// that is another file.
+    pub(crate) fn name_defaults(&mut self, source: &SourceFile) {
+        let Some(defaults) = source.defaults() else {
+            return;
+        };
+        for item in &mut self.items {
+            item.related
+                .retain(|related| defaults.place(related.span.line).is_none());
+            let Some(span) = item.span else {
+                continue;
+            };
+            if let Some(place) = defaults.place(span.line) {
+                item.message = format!("{place}:{}: {}", span.column, item.message);
+                item.span = None;
+            }
+        }
+    }
+
     /// Sorts the findings by their start in the file, those about the whole file first. Stable.
     pub(crate) fn sort(&mut self) {
         self.items

@@ -46,6 +46,37 @@ pub struct SourceFile {
     /// The path as the user gave it.
     pub name: Arc<str>,
     /// The whole text. Empty for a file that is not kept, because its findings name what they are
-    /// about (a sitemap).
+    /// about (a sitemap). For a policy, the defaults of its directory may follow after a line that
+    /// begins with [`DEFAULTS_MARK`].
     pub text: Arc<str>,
+}
+
+/// Begins the line between a policy's own text and the defaults of its directory. The name of the
+/// file with the defaults follows. It begins a YAML document.
+pub const DEFAULTS_MARK: &str = "--- # the defaults: ";
+
+/// Where the defaults begin in the text of a policy.
+#[derive(Clone, Debug)]
+pub struct DefaultsStart {
+    /// The line with the mark.
+    line: u32,
+    /// The file with the defaults.
+    file: Arc<str>,
+}
+
+impl DefaultsStart {
+    /// `file:line` of a line of the whole text. `None` if it is the policy's own.
+    pub fn place(&self, line: u32) -> Option<String> {
+        (line > self.line).then(|| format!("{}:{}", self.file, line - self.line))
+    }
+}
+
+impl SourceFile {
+    /// Finds the defaults in the text, if there are any.
+    pub(crate) fn defaults(&self) -> Option<DefaultsStart> {
+        (1..).zip(self.text.lines()).find_map(|(line, text)| {
+            let file = text.strip_prefix(DEFAULTS_MARK)?.into();
+            Some(DefaultsStart { line, file })
+        })
+    }
 }

@@ -122,6 +122,43 @@ fn empty_file_has_no_root() {
 }
 
 #[test]
+fn defaults_add_fields_to_their_policy_alone() {
+    let parse_with = |own: &str, defaults: &str| {
+        parse(&format!("{own}\n{DEFAULTS_MARK}defaults.yaml\n{defaults}"))
+    };
+    for defaults in ["b: 2\n", "---\nb: 2\n"] {
+        let (document, diagnostics) = parse_with("a: 1", defaults);
+        assert!(diagnostics.items.is_empty(), "{diagnostics:?}");
+        let root = document.and_then(|document| document.root).expect("a root");
+        entry_value(&root, "a");
+        entry_value(&root, "b");
+        let (document, diagnostics) = parse_with("# only a comment", defaults);
+        assert!(diagnostics.items.is_empty(), "{diagnostics:?}");
+        assert!(document.expect("a document").root.is_none());
+    }
+    for (own, defaults, id) in [
+        ("a: 1\n---\nb: 2", "c: 3\n", "several-documents"),
+        ("a: 1", "c: 3\n---\nd: 4\n", "several-documents"),
+        ("a: 1", "- b\n", "wrong-type"),
+        ("a: [x, y", "c: 3\n", "yaml-syntax"),
+    ] {
+        let finding = &parse_with(own, defaults).1.items[0];
+        assert_eq!(finding.id, id, "{own} {defaults}");
+        let line = finding.span.expect("a span").line;
+        assert_eq!(line == 1, id == "yaml-syntax", "{own} {defaults}");
+    }
+    let merged = parse_with("\"a\": { b: 1 }", "a: { b: 2, c: 3, c: 4 }\n").0;
+    let root = merged.and_then(|document| document.root).expect("a root");
+    let NodeValue::Mapping(entries) = &root.value else {
+        panic!("a map")
+    };
+    let NodeValue::Mapping(inner) = &entries[0].1.value else {
+        panic!("a map")
+    };
+    assert_eq!((entries.len(), inner.len()), (1, 3), "repeated keys stay");
+}
+
+#[test]
 fn diagnostic_is_rendered_like_rustc() {
     let text = "robots:\n  gruops: []\n";
     let span = SourceSpan {

@@ -1,8 +1,8 @@
 //! [`YamlDocument`]: a YAML file as a tree of [`Node`]s, each with its range in the text. Aliases
-//! are expanded, up to a limit, and merge keys (`<<`) are applied. Duplicate keys stay; the decoder
-//! reports them.
+//! are expanded, up to a limit, and merge keys (`<<`) are applied. So are the defaults that follow a
+//! policy. Duplicate keys stay; the decoder reports them.
 
-use super::source::{SourceFile, SourceSpan};
+use super::source::{DEFAULTS_MARK, SourceFile, SourceSpan};
 use super::{Diagnostic, Diagnostics};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use std::collections::HashMap;
@@ -45,6 +45,14 @@ impl Node {
     pub fn is_null(&self) -> bool {
         matches!(&self.value, NodeValue::Scalar { text, plain: true } if matches!(text.as_str(),
             "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// The text of a scalar, quoted or not.
+    fn text(&self) -> Option<&str> {
+        match &self.value {
+            NodeValue::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
     }
 
     /// Whether it is a map.
@@ -96,7 +104,6 @@ impl Node {
 }
 
 /// A file as a tree; `root` is `None` for an empty file.
-#[derive(Clone, Debug)]
 pub struct YamlDocument {
     /// The root node.
     pub root: Option<Node>,
@@ -146,7 +153,6 @@ struct TreeBuilder<'t> {
     anchors: HashMap<usize, Node>,
     nodes: usize,
     root: Option<Node>,
-    documents: usize,
 }
 
 type ParseError = Box<Diagnostic>;
@@ -156,6 +162,8 @@ impl TreeBuilder<'_> {
     fn build(&mut self) -> Result<Option<Node>, ParseError> {
         use Event::*;
 
+        // The policy's own tree, once its defaults follow.
+        let mut policy = None;
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
             let (event, place) =
@@ -163,8 +171,10 @@ impl TreeBuilder<'_> {
             let span = self.span_between(&place.start, &place.end);
             match event {
                 DocumentStart(_) => {
-                    self.documents += 1;
-                    if self.documents > 1 {
+                    let before = self.root.take().filter(|root| !root.is_null());
+                    if self.text[span.start - self.offset..].starts_with(DEFAULTS_MARK) {
+                        policy = Some(before);
+                    } else if before.is_some() {
                         let error = Diagnostic::error(
                             "several-documents",
                             span,
@@ -220,7 +230,11 @@ impl TreeBuilder<'_> {
                 Nothing | StreamStart | StreamEnd | DocumentEnd => {}
             }
         }
-        Ok(self.root.take().filter(|root| !root.is_null()))
+        let last = self.root.take().filter(|root| !root.is_null());
+        match policy {
+            Some(policy) => with_defaults(policy, last),
+            None => Ok(last),
+        }
     }
 
     /// Opens a list or map. An error if it is nested too deep.
@@ -291,9 +305,9 @@ impl TreeBuilder<'_> {
         }
     }
 
-    /// The span of the last character that is not blank, to mark a file that ends too early.
-    fn last_char_span(&self) -> SourceSpan {
-        let written = self.text.trim_end();
+    /// The span of the last character that is not blank, to mark a text that ends too early.
+    fn last_char_span(&self, text: &str) -> SourceSpan {
+        let written = text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
         let last_line = written.lines().last().unwrap_or_default();
         SourceSpan {
@@ -308,8 +322,14 @@ impl TreeBuilder<'_> {
     /// character that cannot begin a value, a colon in a value.
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
         let mut span = self.span_between(marker, marker);
-        if span.start >= self.text.trim_end().len() + self.offset {
-            span = self.last_char_span();
+        let before = self
+            .text
+            .get(..span.start - self.offset)
+            .unwrap_or(self.text);
+        // The defaults follow a policy that ends too early.
+        let is_end = self.text[before.len()..].starts_with(DEFAULTS_MARK);
+        if is_end || before.len() >= self.text.trim_end().len() {
+            span = self.last_char_span(before);
         }
         let line = self
             .text
@@ -350,6 +370,41 @@ impl TreeBuilder<'_> {
             return error;
         };
         error.help(help)
+    }
+}
+
+/// A policy with its defaults, if both files have fields.
+fn with_defaults(
+    mut policy: Option<Node>,
+    defaults: Option<Node>,
+) -> Result<Option<Node>, ParseError> {
+    let Some(defaults) = defaults else {
+        return Ok(policy);
+    };
+    if !defaults.is_map() {
+        let message = "the defaults are no map of fields";
+        return Err(Diagnostic::error("wrong-type", defaults.span, message).into());
+    }
+    if let Some(policy) = &mut policy {
+        add_defaults(policy, defaults);
+    }
+    Ok(policy)
+}
+
+/// Adds the fields that a policy lacks, also within its maps. Lists stay as they are.
+fn add_defaults(own: &mut Node, defaults: Node) {
+    if let NodeValue::Mapping(own) = &mut own.value
+        && let NodeValue::Mapping(defaults) = defaults.value
+    {
+        // A key that the defaults repeat stays a mistake.
+        let count = own.len();
+        for (key, value) in defaults {
+            let mut present = own[..count].iter_mut();
+            match present.find(|(present, _)| present.text() == key.text()) {
+                Some((_, own)) => add_defaults(own, value),
+                None => own.push((key, value)),
+            }
+        }
     }
 }
 

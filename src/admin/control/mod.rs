@@ -34,7 +34,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 const SERVER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A request of a client.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ControlRequest {

@@ -194,7 +194,6 @@ fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
 }
 
 /// A setting of `enforcement` that would block a crawler.
-#[derive(PartialEq)]
 struct BlockingSetting {
     /// The policy file, with a line.
     place: String,
@@ -279,7 +278,15 @@ fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSettin
         ),
     };
     Some(BlockingSetting {
-        place: line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")),
+        place: line.map_or_else(
+            || file.to_string(),
+            |line| {
+                let defaults = site.policy.defaults.as_ref();
+                defaults
+                    .and_then(|defaults| defaults.place(line))
+                    .unwrap_or_else(|| format!("{file}:{line}"))
+            },
+        ),
         under,
         list,
         setting: match own_fields {

@@ -123,13 +123,15 @@ fn served_lines(site: &Site) -> Vec<ServedRobotsLine> {
 
 /// The source of a rule in words, and its line if it is in the policy file.
 fn source_place_words(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
-    let (what, line) = match source {
-        RuleSource::Policy(span) => ("policy", span.line),
-        RuleSource::Purpose(span) => ("policy: purposes", span.line),
+    let what = match source {
+        RuleSource::Purpose(_) => "policy: purposes",
         RuleSource::Staging => return ("environment: staging".to_owned(), None),
-        RuleSource::Origin(_) => return (source_location(source, site).0, None),
+        RuleSource::Policy(_) | RuleSource::Origin(_) => "policy",
     };
-    (format!("{what}, line {line}"), Some(line))
+    match source_location(source, site) {
+        (_, Some(span)) => (format!("{what}, line {}", span.line), Some(span.line)),
+        (place, None) => (place, None),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::crawler::kind_counts;
 use super::layout::{PageLayout, PageLink, violations_link};
 use super::{Dashboard, PageResult};
 use crate::admin::query::QueryParameters;
-use crate::record::{CountsByIdentity, RecordField, RecordRow, RecordedKind};
+use crate::record::{CountsByIdentity, RULE_BREAKING_KINDS, RecordField, RecordRow, RecordedKind};
 use crate::state::history::{SampleFilter, SampleGroup};
 use crate::verdict::{IdentityStatus, Kind};
 use askama::Template;
@@ -22,8 +22,6 @@ const MAX_GROUPS: usize = 200;
 const MAX_SAMPLES: usize = 100;
 /// The parameters that filter.
 const FILTER_NAMES: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
-/// The kinds of requests that broke a rule.
-const RULE_BREAKING_KINDS: [Kind; 3] = [Kind::Violation, Kind::TooFast, Kind::Trapped];
 
 #[derive(Template)]
 #[template(path = "violations.html")]

@@ -6,7 +6,7 @@
 //! policy is escaped, and printed only inside crawlgate's own workflow commands.
 
 use super::{CheckResults, Repository, end_column, explanation_lines};
-use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan};
+use crate::yaml::{Diagnostic, SourceFile, SourceSpan};
 use std::io::{self, Write};
 
 /// Prints the findings, and then the problems of certificates, which have no place in a file. Notes
@@ -35,11 +35,7 @@ pub fn print_annotations(
 /// A finding as a workflow command `error`, `warning` or `notice`. Only the first line of its place
 /// is marked.
 fn workflow_command(source: &SourceFile, finding: &Diagnostic, repository: &Repository) -> String {
-    let command = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "notice",
-    };
+    let command = finding.severity.name().replace("note", "notice");
     let file = escape_data(&repository.relative_name(&source.name))
         .replace(':', "%3A")
         .replace(',', "%2C");

@@ -23,16 +23,17 @@ use crate::robots::RobotsFile;
 use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
+use crate::sites::policy_directory::DEFAULTS;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Check policies, run their tests, and show the robots.txt of a single one; or check any robots.txt
+/// Check policies, run their tests, and show the robots.txt of a single policy; or check any robots.txt
 #[derive(Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -105,11 +106,15 @@ pub fn run(arguments: &Arguments) -> Result {
     findings_failure_unless(checked.counts.errors == 0 && !has_warnings)
 }
 
-/// Checks a policy directory and a settings file, and prints the findings alone.
-pub fn check_new_files(policies: &Path, settings: &Path) -> Result {
+/// Checks a settings file and its policies, with the origin's robots.txt if there is a copy, and prints
+/// the findings alone.
+pub fn check_new_files(settings: &Path, origin: Option<PathBuf>) -> Result {
     run(&Arguments {
-        paths: vec![policies.to_owned()],
         config: Some(settings.to_owned()),
+        origin: OriginFlags {
+            origin_robots: origin,
+            state: None,
+        },
         quiet: true,
         ..Arguments::default()
     })
@@ -306,7 +311,15 @@ impl CheckResults {
                 .map(|found| CheckedFinding::new(&sitemap.source, &found.diagnostic, &found.urls))
         });
         let all = of_files.chain(of_sitemaps);
-        all.filter(move |found| notes || found.finding.severity != Severity::Note)
+        // A mistake in the defaults is one finding, whatever the number of policies.
+        let mut of_defaults = HashSet::new();
+        all.filter(move |found| {
+            let finding = found.finding;
+            (notes || finding.severity != Severity::Note)
+                && (finding.span.is_some()
+                    || !finding.message.contains(DEFAULTS)
+                    || of_defaults.insert(&finding.message))
+        })
     }
 }
 
@@ -383,6 +396,7 @@ struct PauseOccurrence {
 impl<'a> SiteSummary<'a> {
     /// A policy without `mode` only observes.
     fn new(site: &'a Site, origins: &OriginCopies) -> SiteSummary<'a> {
+        let mode = site.policy.enforcement.site.mode;
         SiteSummary {
             site: &site.name,
             file: &site.policy.source.name,
@@ -392,14 +406,8 @@ impl<'a> SiteSummary<'a> {
                 .iter()
                 .map(|host| host.value.to_string())
                 .collect(),
-            mode: site
-                .policy
-                .enforcement
-                .site
-                .mode
-                .map_or("observe", EnforcementMode::name),
-            unlisted_only_observed: site.policy.enforcement.site.mode
-                == Some(EnforcementMode::Enforce)
+            mode: mode.map_or("observe", EnforcementMode::name),
+            unlisted_only_observed: mode == Some(EnforcementMode::Enforce)
                 && site.crawler_rules(Claim::UnknownBot).unlisted,
             tests: site.policy.tests.len(),
             retire: RetireStatus::for_policy(&site.policy, site.at),
@@ -503,11 +511,9 @@ fn explanation_lines(finding: &Diagnostic) -> Vec<String> {
         .iter()
         .chain(finding.related.iter().map(|related| &related.label))
         .cloned();
-    let more =
-        (finding.more > 0).then(|| format!("and {} more of this kind in the file", finding.more));
+    let help = finding.help_and_more();
     beside
-        .chain(finding.help.iter().map(|help| format!("help: {help}")))
-        .chain(more)
+        .chain(help.map(|help| format!("help: {help}")))
         .collect()
 }
 

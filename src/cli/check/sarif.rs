@@ -87,15 +87,12 @@ fn rule(id: &str) -> Value {
 }
 
 fn result(source: &SourceFile, finding: &Diagnostic, repository: &Repository) -> Value {
-    let mut text = finding.message.clone();
-    for line in explanation_lines(finding) {
-        text.push('\n');
-        text.push_str(&line);
-    }
+    let mut lines = explanation_lines(finding);
+    lines.insert(0, finding.message.clone());
     json!({
         "ruleId": finding.id,
         "level": finding.severity.name(),
-        "message": { "text": text },
+        "message": { "text": lines.join("\n") },
         "locations": [location(source, finding.span, repository)],
     })
 }

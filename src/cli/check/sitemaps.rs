@@ -5,7 +5,7 @@
 use crate::audit::{AuditRules, DatedRobotsTxt};
 use crate::cli::origin_copy::{MAX_COMPILED_BYTES, truncate_file};
 use crate::cli::policies::{self, LoadedPolicy};
-use crate::cli::{Failure, Result, now};
+use crate::cli::{Result, file_failure, now};
 use crate::crawlers::Registry;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::sitemap::{
@@ -20,8 +20,8 @@ pub struct SitemapFlags {
     /// Check the URLs of this sitemap, or sitemap index, against the rules; may be repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
     sitemaps: Vec<String>,
-    /// Request each URL of the sitemaps, and report those that redirect, fail, are missing, noindex
-    /// or have another canonical URL
+    /// Request each URL of the sitemaps, and report those that redirect, fail, are missing,
+    /// or have a noindex or another canonical URL
     #[arg(long, requires = "sitemaps")]
     fetch: bool,
     /// How long --fetch may take, for all sitemaps together
@@ -91,8 +91,7 @@ pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<Site
         }
         policies::check_no_link_out(path)?;
     }
-    check_sitemap(&location, check)
-        .map_err(|error| Failure::Runtime(format!("cannot read {}: {error}", location.name())))
+    check_sitemap(&location, check).map_err(file_failure("read", written.as_ref()))
 }
 
 /// The sites of the policies without their pauses. A robots.txt is for every other host.

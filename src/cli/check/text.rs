@@ -27,7 +27,7 @@ pub fn print_report(out: &mut impl Write, checked: &CheckResults, notes: bool) -
         checked.origins.print_assumptions(sites);
         writeln!(
             out,
-            "\"crawlgate check FILE\", with one policy file, shows the robots.txt of its site.\n"
+            "To see the robots.txt of a site, run \"crawlgate check FILE\" with its policy file.\n"
         )?;
     } else {
         for site in super::policies::valid_sites(&checked.loaded) {
@@ -56,12 +56,6 @@ pub fn print_findings(out: &mut impl Write, checked: &CheckResults, notes: bool)
 #[template(path = "check_summary.txt")]
 pub struct Summary<'a> {
     pub checked: &'a CheckResults,
-}
-
-impl Summary<'_> {
-    fn count_good(&self) -> usize {
-        super::policies::valid_sites(&self.checked.loaded).count()
-    }
 }
 
 /// A valid site with its robots.txt, as text.

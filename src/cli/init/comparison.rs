@@ -4,8 +4,7 @@
 //! rules, because crawlers treat it so.
 
 use crate::origin::robots::{
-    FetchFailure, FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect,
-    truncate_body,
+    FetchResult, OriginTarget, RobotsRequest, fetch_from_origin, find_defect, truncate_body,
 };
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
@@ -13,11 +12,6 @@ use crate::settings::{OriginServerAddress, OriginSettings};
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::thread;
-
-/// What may be wrong with an origin that does not answer in HTTP.
-const FASTCGI_HINT: &str = "\
-crawlgate speaks HTTP with the origin. PHP-FPM speaks FastCGI: for PHP, name your web server instead
-(faq.md in the documentation).";
 
 /// What all places answered: the first host over https, over http and from the origin, then the
 /// other hosts.
@@ -28,8 +22,6 @@ struct HostRobotsAnswer {
     host: String,
     url: String,
     is_origin: bool,
-    /// Whether the origin did not answer in HTTP.
-    is_server_down: bool,
     answer: RobotsAnswer,
 }
 
@@ -148,32 +140,23 @@ impl HostRobotsAnswer {
             host: host.to_owned(),
             url,
             is_origin: false,
-            is_server_down: false,
             answer,
         }
     }
 
     fn from_origin(host: &str, origin: &OriginServerAddress) -> HostRobotsAnswer {
-        let fetched = fetch_origin_file("/robots.txt", host, origin);
-        let is_server_down =
-            matches!(&fetched, FetchResult::Unreachable(failure) if failure.is_server_down);
-        let answer = match fetched {
+        let answer = match fetch_origin_file("/robots.txt", host, origin) {
             FetchResult::File { bytes, html, .. } => RobotsAnswer::from_body(bytes, html),
             FetchResult::NoFile { reason, .. } => {
                 RobotsAnswer::NoRules(format!("no file: {reason}"))
             }
-            FetchResult::Unreachable(FetchFailure { reason, .. }) => {
-                // The URL is in the column before.
-                let (_, why) = reason.split_once("robots.txt: ").unwrap_or(("", &reason));
-                RobotsAnswer::Unanswered(why.to_owned())
-            }
+            FetchResult::Unreachable(failure) => RobotsAnswer::Unanswered(failure.reason),
             FetchResult::Unchanged => RobotsAnswer::Unanswered("304 without a file".into()),
         };
         HostRobotsAnswer {
             host: host.to_owned(),
             url: format!("{} for {host}", origin.url()),
             is_origin: true,
-            is_server_down,
             answer,
         }
     }
@@ -217,9 +200,6 @@ impl fmt::Display for RobotsComparison {
                 _ => "",
             };
             writeln!(out, "  {url:width$}  {text}{differs}")?;
-        }
-        if self.0.iter().any(|copy| copy.is_server_down) {
-            writeln!(out, "{FASTCGI_HINT}")?;
         }
         Ok(())
     }

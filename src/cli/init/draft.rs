@@ -193,7 +193,7 @@ impl PolicyDraftInputs<'_> {
             format!("previous: {before}")
         } else {
             format!(
-                "# previous: {before}   # only if every host had this robots.txt for 24 hours before crawlgate"
+                "# previous: {before}   # only with a copy of the robots.txt that every host had for 24 hours before crawlgate"
             )
         };
         // The preset's own comment, of one line, follows if there is room.

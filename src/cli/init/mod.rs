@@ -33,6 +33,11 @@ const FIRST_DAY: Duration = Duration::from_secs(86_400);
 /// Why `--unchanged-for` writes nothing without the origin.
 const ORIGIN_FAILED: &str =
     "--unchanged-for needs the origin's robots.txt; see above why it failed. Nothing was written";
+/// Why an origin that answers nothing, such as PHP-FPM, is an error.
+const NO_HTTP: &str = "\
+the origin accepts connections, but does not speak HTTP. Nothing was written. If the origin is only starting, try again.
+PHP-FPM speaks FastCGI: for PHP, give your web server a port for crawlgate, and name that port as the origin
+(\"WordPress\" in faq.md of the documentation)";
 /// `crawlgate import` prints the rest.
 const MAX_NOTES: usize = 5;
 
@@ -88,17 +93,20 @@ pub fn run(arguments: &Arguments) -> Result {
     files.require_absent()?;
     let comparison = RobotsComparison::fetch(&mut hosts, &origin);
     print_text(&comparison)?;
-    if arguments.unchanged_for.is_some() && comparison.origin_rules().is_none() {
-        fail!(FindingsMessage, "{}", ORIGIN_FAILED);
+    let origin_failed = comparison.origin_rules().is_none();
+    match fetch_origin_file("/.well-known/tdmrep.json", &hosts[0], &origin) {
+        FetchResult::File { bytes, url, .. } if bytes.trim_ascii_start().starts_with(b"[") => {
+            print_message!(
+                "note: {url} exists. If the policy has \"tdm\", crawlgate publishes its own file instead: write these rules into \"tdm\""
+            );
+        }
+        FetchResult::Unreachable(failure) if origin_failed && failure.is_other_protocol => {
+            fail!(FindingsMessage, "{}", NO_HTTP);
+        }
+        _ => {}
     }
-    if comparison.origin_rules().is_some()
-        && let FetchResult::File { bytes, url, .. } =
-            fetch_origin_file("/.well-known/tdmrep.json", &hosts[0], &origin)
-        && bytes.trim_ascii_start().starts_with(b"[")
-    {
-        print_message!(
-            "note: {url} exists. If the policy has \"tdm\", crawlgate publishes its own file instead: write these rules into \"tdm\""
-        );
+    if arguments.unchanged_for.is_some() && origin_failed {
+        fail!(FindingsMessage, "{}", ORIGIN_FAILED);
     }
     let is_unchanged =
         comparison.agrees() && (arguments.unchanged_for.is_some() || answers::confirm_unchanged()?);
@@ -120,12 +128,17 @@ pub fn run(arguments: &Arguments) -> Result {
         origin: &origin_value,
     };
     files.write(&policy.text, draft.before, &format!("{settings}\n"))?;
-    if let Err(failure) = check::check_new_files(&files.policies, &files.settings) {
+    // The file is not that of the other sites.
+    let has_copy = draft.before.is_some() && !files.is_second_site;
+    let copy = has_copy.then(|| files.before.clone());
+    if let Err(failure) = check::check_new_files(&files.settings, copy) {
         files.remove();
         return Err(match failure {
-            Failure::Findings => {
-                Failure::FindingsMessage("the check fails, so nothing was written".into())
-            }
+            Failure::Findings => Failure::FindingsMessage(
+                "the check fails, so nothing was written. Fix the file that the error names. If it is the origin's \
+                 robots.txt, you can also begin without --preset"
+                    .into(),
+            ),
             failure => failure,
         });
     }
@@ -134,30 +147,16 @@ pub fn run(arguments: &Arguments) -> Result {
         print_message!("{before}:{line}: {note}");
     }
     if policy.notes.len() > MAX_NOTES {
-        print_message!(
-            "crawlgate import {before} prints all {} notes",
-            policy.notes.len()
-        );
+        print_message!("crawlgate import {before} prints all notes");
     }
     let summary = Summary {
-        host: &hosts[0],
+        arguments,
+        comparison: &comparison,
         inputs: &draft,
         drafted: &policy,
         files: &files,
-        listen: arguments.listen,
-        policy: printable_path(&files.policy),
-        before,
-        settings: printable_path(&files.settings),
-        limits_bing: arguments.preset == Some(Preset::SearchYesTrainingNo),
-        agrees: comparison.agrees(),
-        origin_lacks_rules: comparison.origin_lacks_rules(),
-        wants_unchanged: arguments.unchanged_for.is_some(),
-        first_day_end: now().plus(FIRST_DAY).human_readable(),
         is_own_origin: hosts.contains(&origin.host),
-        hosts_value: yaml_list(&hosts),
         origin_value: &origin_value,
-        program: program_word(),
-        settings_word: shell_quote(&files.settings),
     };
     print_text(&summary)
 }
@@ -175,26 +174,13 @@ struct SettingsYaml<'a> {
 #[derive(Template)]
 #[template(path = "init.txt")]
 struct Summary<'a> {
-    host: &'a str,
+    arguments: &'a Arguments,
+    comparison: &'a RobotsComparison,
     inputs: &'a PolicyDraftInputs<'a>,
     drafted: &'a DraftedPolicy,
     files: &'a NewFilePaths,
-    listen: SocketAddr,
-    policy: String,
-    before: String,
-    settings: String,
-    /// Whether pages get the tag `bingbot: nocache`.
-    limits_bing: bool,
-    agrees: bool,
-    origin_lacks_rules: bool,
-    wants_unchanged: bool,
-    first_day_end: String,
     /// Whether the origin has the name of the site: crawlgate would forward requests to itself.
     is_own_origin: bool,
-    /// The hosts and the origin as YAML, for a second site.
-    hosts_value: String,
+    /// As YAML, for a second site.
     origin_value: &'a str,
-    program: String,
-    /// The settings file as a word of the shell.
-    settings_word: String,
 }

@@ -6,7 +6,7 @@ mod url_verdict;
 
 use super::origin_copy::{MAX_COMPILED_BYTES, truncate_file};
 use super::url_list::for_each_url;
-use super::{Failure, Result, file_failure, findings_failure_unless, print_result, url_host};
+use super::{Failure, Result, file_failure, findings_failure_unless, url_host};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use tested_agent::TestedAgent;
 use url_verdict::{UrlVerdict, VerdictsCsv};
 
-/// Test which URLs a crawler may fetch by any robots.txt, and show the deciding lines
+/// Test which URLs a robots.txt allows for a crawler, and show the deciding lines
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// A file, the http(s) URL of a file or site, or - for standard input
     file: String,
     /// URLs, or paths with their query
-    #[arg(value_name = "URL", required_unless_present = "list")]
+    #[arg(value_name = "URL|--urls FILE", required_unless_present = "list")]
     urls: Vec<String>,
     /// Test the URLs or paths in this file too, one a line or in the first column of CSV (- for standard
     /// input), or those of a sitemap
@@ -117,14 +117,13 @@ impl Arguments {
 /// file, its status decides. Fails (exit code 1) if a URL is denied.
 pub fn run(arguments: &Arguments) -> Result {
     let source = &arguments.file;
-    if let Some(agent) = arguments
-        .agents
-        .iter()
-        .find(|agent| agent.trim().is_empty() || agent.as_str() == "*")
-    {
+    if let Some(agent) = arguments.agents.iter().find(|agent| {
+        let is_list = agent.contains(',') && !agent.contains('/');
+        agent.trim().is_empty() || agent.as_str() == "*" || is_list
+    }) {
         fail!(
             Usage,
-            "\"{agent}\" is not the name of a crawler; give one like Googlebot"
+            "\"{agent}\" is not the name of a crawler; give one like Googlebot, and repeat --agent for each"
         );
     }
     let urls = arguments.read_urls()?;
@@ -137,7 +136,9 @@ pub fn run(arguments: &Arguments) -> Result {
         } => {
             truncate_file(&location, &mut bytes, MAX_ROBOTS_BYTES);
             let file = RobotsFile::parse(bytes);
-            warn_unless_robots_txt(&location, &file);
+            if let Some(problem) = wrong_kind(&location, &file) {
+                print_message!("warning: {problem}. It allows everything");
+            }
             (location, file)
         }
         RobotsFetchOutcome::Unavailable(status) => {
@@ -213,20 +214,18 @@ fn parse_agents<'a>(
     registry: &'a Registry,
     named: &'a SiteMarkers,
 ) -> Result<Vec<TestedAgent<'a>>> {
-    let mut agents: Vec<&str> = Vec::new();
-    for agent in &arguments.agents {
-        if !agents.contains(&agent.as_str()) {
-            agents.push(agent);
+    let mut agents: Vec<TestedAgent<'a>> = Vec::new();
+    for written in &arguments.agents {
+        if agents.iter().any(|known| known.written == written) {
+            continue;
         }
+        agents.push(if arguments.literal {
+            TestedAgent::from_token(written)
+        } else {
+            TestedAgent::from_flag(written, registry, named)?
+        });
     }
-    let agents = agents.into_iter();
-    if arguments.literal {
-        Ok(agents.map(TestedAgent::from_token).collect())
-    } else {
-        agents
-            .map(|agent| TestedAgent::from_flag(agent, registry, named))
-            .collect()
-    }
+    Ok(agents)
 }
 
 /// Fails for a text that is neither a path nor a URL.
@@ -236,7 +235,7 @@ fn check_url(url: &str) -> Result {
     }
     fail!(
         Usage,
-        "\"{url}\" is neither a path nor a URL; write /{url} for a path, or https://{url} for a URL"
+        "\"{url}\" is neither a path nor a URL; write /{url} for a path, https://{url} for a URL, or --urls {url} for a file"
     )
 }
 
@@ -282,7 +281,7 @@ fn print_status_verdicts(
     };
     let source = printable_path(&arguments.file);
     let text = format!("{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).");
-    arguments.print(answers, |_| print_result(false, &(), text))
+    arguments.print(answers, |_| super::print_text(text))
 }
 
 /// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
@@ -314,8 +313,8 @@ fn require_file(
 }
 
 /// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
-/// 2.3.1.3). Fails if the site asks for a login, by its status or by a page. Warns about a file that
-/// is not a robots.txt.
+/// 2.3.1.3). Fails if the site asks for a login, by its status or by a page, and for any other file
+/// that is not a robots.txt.
 pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     let mut file = match fetch_source(source)? {
         RobotsFetchOutcome::Unavailable(status) if !matches!(status, 401 | 403) => DatedRobotsTxt {
@@ -326,35 +325,26 @@ pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
         fetched => require_file(fetched, source, purpose)?,
     };
     truncate_file(&file.name, &mut file.bytes, MAX_COMPILED_BYTES);
-    let parsed = RobotsFile::parse(&*file.bytes);
-    if parsed.is_html_page(false) && strip_http_scheme(source).is_some() {
+    if let Some(problem) = wrong_kind(&file.name, &RobotsFile::parse(&*file.bytes)) {
         fail!(
             Runtime,
-            "{} is a web page, so there is no file to {purpose}",
-            file.name
+            "{problem}. If the site has no robots.txt, give an empty file"
         );
-    }
-    if warn_unless_robots_txt(&file.name, &parsed) {
-        file.name
-            .push_str(" (no robots.txt, so it allows everything)");
     }
     Ok(file)
 }
 
-/// Warns about a file without any line of a robots.txt, such as a log or a page, unless it is empty
-/// or has only comments. Returns whether it did.
-fn warn_unless_robots_txt(name: &str, file: &RobotsFile) -> bool {
+/// What is wrong with a file without any line of a robots.txt, such as a log or a page, unless it is
+/// empty or has only comments.
+fn wrong_kind(name: &str, file: &RobotsFile) -> Option<String> {
     let mut lines = file.lines().iter();
     let text = lines.find(|line| !line.text.is_empty() && line.comment.is_none());
     let is_robots_txt = file.shape() == FileFormat::Text && !file.is_html_page(true);
-    let Some(line) = text.filter(|_| !is_robots_txt) else {
-        return false;
-    };
+    let line = text.filter(|_| !is_robots_txt)?;
     let text: String = file.text(&line.text).chars().take(60).collect();
-    print_message!(
-        "warning: {name} is not a robots.txt, so it allows everything; it begins with \"{text}\""
-    );
-    true
+    Some(format!(
+        "{name} is not a robots.txt; it begins with \"{text}\""
+    ))
 }
 
 /// Reads a file, standard input (`-`), or an http(s) URL, which may give only a status. Fails for a

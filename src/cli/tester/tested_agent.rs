@@ -45,28 +45,20 @@ impl<'a> TestedAgent<'a> {
         registry: &'a Registry,
         named: &'a SiteMarkers,
     ) -> Result<TestedAgent<'a>> {
-        if let Some(index) = registry.find(written) {
-            return Ok(TestedAgent::from_crawler(
-                written,
-                registry.get(index),
-                false,
-            ));
-        }
-        if !written.contains([' ', '/', ';', '(']) {
+        let found = registry.find(written);
+        if found.is_none() && !written.contains([' ', '/', ';', '(']) {
             return Ok(TestedAgent::from_token(written));
         }
         let tested_agent = TestedAgent {
-            is_user_agent: true,
+            is_user_agent: found.is_none(),
             ..TestedAgent::from_token(written)
         };
-        let token = match registry.identify_on_site(written.as_bytes(), named) {
-            Claim::Known(index) => {
-                return Ok(TestedAgent::from_crawler(
-                    written,
-                    registry.get(index),
-                    true,
-                ));
-            }
+        let claim = match found {
+            Some(index) => Claim::Known(index),
+            None => registry.identify_on_site(written.as_bytes(), named),
+        };
+        let token = match claim {
+            Claim::Known(index) => return Ok(tested_agent.with_crawler(registry.get(index))),
             Claim::Visitor => {
                 return Ok(TestedAgent {
                     is_person: true,
@@ -87,23 +79,17 @@ impl<'a> TestedAgent<'a> {
         })
     }
 
-    /// A crawler of the registry. Without a token, its name is used.
-    fn from_crawler(
-        written: &'a str,
-        crawler: &'a Crawler,
-        is_user_agent: bool,
-    ) -> TestedAgent<'a> {
-        let tokens = if crawler.tokens.is_empty() {
-            vec![crawler.name.as_str()]
-        } else {
-            crawler.tokens.iter().map(String::as_str).collect()
-        };
+    /// As a crawler of the registry. Without a token, its name is used.
+    fn with_crawler(self, crawler: &'a Crawler) -> TestedAgent<'a> {
+        let mut tokens: Vec<&str> = crawler.tokens.iter().map(String::as_str).collect();
+        if tokens.is_empty() {
+            tokens.push(&crawler.name);
+        }
         TestedAgent {
             crawler: Some(crawler),
-            is_user_agent,
             tokens,
             binds: crawler.binds,
-            ..TestedAgent::from_token(written)
+            ..self
         }
     }
 

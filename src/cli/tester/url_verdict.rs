@@ -5,7 +5,7 @@
 use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
 use crate::numbers::{plural_thousands, thousands};
-use crate::printable::{clip, join, printable};
+use crate::printable::{clip, printable};
 use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, escape_url};
 use askama::Template;
 use serde::Serialize;
@@ -132,22 +132,13 @@ impl<'a> UrlVerdict<'a> {
         file: &RobotsFile,
         colour: bool,
     ) -> io::Result<()> {
-        let mut text = VerdictText {
+        let text = VerdictText {
             verdict: self,
             agent: printable_excerpt(self.tested_agent.display_name()),
             name,
             file,
-            colour: "",
-            colour_end: "",
+            colour,
         };
-        if colour {
-            text.colour = if self.allowed {
-                "\x1b[1;32m"
-            } else {
-                "\x1b[1;31m"
-            };
-            text.colour_end = "\x1b[0m";
-        }
         writeln!(out, "{text}")
     }
 }
@@ -194,17 +185,10 @@ struct VerdictText<'a> {
     /// The name of the file.
     name: &'a str,
     file: &'a RobotsFile,
-    colour: &'a str,
-    colour_end: &'a str,
+    colour: bool,
 }
 
 impl VerdictText<'_> {
-    /// The User-agent lines of the group, with the name of the file.
-    fn group_places(&self) -> String {
-        let lines = self.verdict.group_lines.iter();
-        join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
-    }
-
     /// The User-agent line of the group, and the line that decides.
     fn context_lines(&self, line: usize) -> Vec<String> {
         // The nearest User-agent line above: a token may have several groups.

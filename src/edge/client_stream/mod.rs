@@ -20,7 +20,10 @@ use pingora_core::protocols::{
 };
 use pingora_http::ResponseHeader;
 use std::future::poll_fn;
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{InvalidData, TimedOut, UnexpectedEof},
+};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -115,7 +118,7 @@ impl ClientStream {
         poll_fn(|context| match self.stream.poll_fill(context) {
             Pending => {
                 let elapsed = self.timer.poll_elapsed(self.deadline, context);
-                elapsed.map(|()| Err(io::ErrorKind::TimedOut.into()))
+                elapsed.map(|()| Err(TimedOut.into()))
             }
             polled => polled,
         })
@@ -139,7 +142,7 @@ impl ClientStream {
                 return Ok(());
             }
             if self.fill().await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(UnexpectedEof.into());
             }
         }
     }
@@ -151,7 +154,7 @@ impl ClientStream {
             && beginning.starts_with(self.stream.read_buffer())
         {
             match (self.fill().await?, self.stream.read_buffer().is_empty()) {
-                (0, true) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                (0, true) => return Err(UnexpectedEof.into()),
                 (0, false) => break,
                 _ => {}
             }
@@ -205,8 +208,7 @@ impl ClientStream {
                 }
                 let input = self.stream.read_buffer();
                 let count = chunks.read(&input[..input.len().min(buffer.remaining())]);
-                let count =
-                    count.map_err(|MalformedBody| io::Error::from(io::ErrorKind::InvalidData))?;
+                let count = count.map_err(|MalformedBody| io::Error::from(InvalidData))?;
                 self.stream.read_buffered(count, buffer);
             }
             BodyDecoder::UntilClose => {}
@@ -281,7 +283,7 @@ impl ClientStream {
         if may_go_on {
             Ok(())
         } else {
-            Err(io::ErrorKind::TimedOut.into())
+            Err(TimedOut.into())
         }
     }
 
@@ -296,7 +298,7 @@ impl ClientStream {
             return polled;
         }
         self.client.mark_stalled();
-        Ready(Err(io::ErrorKind::TimedOut.into()))
+        Ready(Err(TimedOut.into()))
     }
 }
 

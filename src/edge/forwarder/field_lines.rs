@@ -5,7 +5,6 @@ use crate::forwarding::{EditableHead, valid_field_value};
 use http::HeaderName;
 use smallvec::SmallVec;
 
-#[derive(Clone, Copy)]
 enum LineValue<'b> {
     /// As it came.
     Original(&'b [u8]),
@@ -67,11 +66,10 @@ impl<'b> FieldLines<'b> {
 
 impl EditableHead for FieldLines<'_> {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
-        let lines = self
-            .lines
+        self.lines
             .iter()
-            .filter(move |(own, _)| own.eq_ignore_ascii_case(name.as_str()));
-        lines.map(|(_, value)| self.value_bytes(value))
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name.as_str()))
+            .map(|(_, value)| self.value_bytes(value))
     }
 
     /// The new line is the last one. If the value is invalid, the old lines are removed all the

@@ -51,6 +51,5 @@ pub fn poll_read(
     context: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
     input.reserve(READ_BYTES);
-    let read = pin!(stream.read_buf(input));
-    read.poll(context)
+    pin!(stream.read_buf(input)).poll(context)
 }

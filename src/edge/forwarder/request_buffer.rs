@@ -44,11 +44,10 @@ impl RequestBuffer {
     /// Adds bytes of the body, as one chunk if the body is framed in chunks.
     pub fn push_body(&mut self, bytes: &[u8]) {
         self.uncounted_body_bytes += bytes.len();
-        match self.body {
-            BodyFraming::Chunked => write_chunk(bytes, self.bytes.writable()),
-            BodyFraming::None | BodyFraming::Length(_) => {
-                self.bytes.writable().extend_from_slice(bytes)
-            }
+        if self.body == BodyFraming::Chunked {
+            write_chunk(bytes, self.bytes.writable());
+        } else {
+            self.bytes.writable().extend_from_slice(bytes);
         }
     }
 

@@ -26,7 +26,7 @@ pub enum ResponseFraming {
 }
 
 /// Why a response cannot be passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidResponse {
     #[error("the head of the response is malformed: {0}")]
     Malformed(httparse::Error),

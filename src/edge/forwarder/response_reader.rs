@@ -4,6 +4,7 @@
 use super::response_head::{self, InvalidResponse, ParsedResponse, ResponseFraming, ResponseHead};
 use crate::edge::body_decoder::{BodyDecoder, ChunkedDecoder, MalformedBody};
 use crate::edge::pooled_buffer::PooledBuffer;
+use BodyDecoder::{Chunked, Length, UntilClose};
 use ResponseStage::{BeforeFirstByte, Body, Head};
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use std::ops::Range;
 const SMALL_BUFFER: usize = 16 * 1024;
 
 /// What the response has come to, in this order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum ResponseStage {
     #[default]
     BeforeFirstByte,
@@ -21,7 +22,7 @@ enum ResponseStage {
 }
 
 /// A response that is being read.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ResponseReader {
     input: PooledBuffer,
     /// The length of the parsed part of `input`.
@@ -96,10 +97,10 @@ impl ResponseReader {
         if !head.status.is_informational() {
             self.data = self.parsed..self.parsed;
             self.stage = Body(match head.framing {
-                ResponseFraming::None => BodyDecoder::Length(0),
-                ResponseFraming::Length(length) => BodyDecoder::Length(length),
-                ResponseFraming::Chunked => BodyDecoder::Chunked(ChunkedDecoder::for_response()),
-                ResponseFraming::UntilClose => BodyDecoder::UntilClose,
+                ResponseFraming::None => Length(0),
+                ResponseFraming::Length(length) => Length(length),
+                ResponseFraming::Chunked => Chunked(ChunkedDecoder::for_response()),
+                ResponseFraming::UntilClose => UntilClose,
             });
         }
         Ok(Some(head))
@@ -110,7 +111,7 @@ impl ResponseReader {
     pub fn data(&self) -> (&[u8], bool) {
         (
             &self.input[self.data.clone()],
-            matches!(self.stage, Body(BodyDecoder::Length(0))),
+            matches!(self.stage, Body(Length(0))),
         )
     }
 
@@ -126,7 +127,7 @@ impl ResponseReader {
 
     /// Whether the end of the connection ends the body.
     pub fn ends_by_close(&self) -> bool {
-        matches!(self.stage, Body(BodyDecoder::UntilClose))
+        matches!(self.stage, Body(UntilClose))
     }
 
     /// The field lines of the trailers; only a body in chunks has some.
@@ -139,7 +140,7 @@ impl ResponseReader {
 
     /// Whether the body has a length, or there is none.
     pub fn has_known_length(&self) -> bool {
-        matches!(self.stage, Body(BodyDecoder::Length(_)))
+        matches!(self.stage, Body(Length(_)))
     }
 
     /// Decodes the next data, after the present data was consumed. It may be empty, if only the

@@ -154,11 +154,11 @@ async fn serve_request(
             .await;
             match outcome {
                 RoundTripOutcome::Whole if client.finish_request().await => Some(connection),
-                RoundTripOutcome::Whole | RoundTripOutcome::Answered => {
+                RoundTripOutcome::BrokenOff => None,
+                _ => {
                     connection.linger(MAX_LINGER_BYTES).await;
                     None
                 }
-                RoundTripOutcome::BrokenOff => None,
             }
         }
         Handling::Pingora {

@@ -15,7 +15,6 @@ use std::mem::MaybeUninit;
 pub const MAX_FIELDS: usize = 256;
 
 /// The head of a request.
-#[derive(Clone, Debug)]
 pub struct Http1RequestHead<'h, 'b> {
     /// What judging and recording read. The method is a token; the target is in origin form,
     /// absolute form, or `*`.
@@ -191,11 +190,10 @@ impl RequestHead for Http1RequestHead<'_, '_> {
     }
 
     fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
-        let lines = self
-            .lines
+        self.lines
             .iter()
-            .filter(|field| field.name.eq_ignore_ascii_case(name.as_str()));
-        lines.map(|field| field.value)
+            .filter(|field| field.name.eq_ignore_ascii_case(name.as_str()))
+            .map(|field| field.value)
     }
 
     fn answer_fields(&self) -> Cow<'_, HeaderMap> {

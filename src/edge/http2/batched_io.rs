@@ -11,7 +11,11 @@ use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{
+    Context,
+    Poll::{self, Pending, Ready},
+    Waker, ready,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// With this many bytes, a batch leaves at once. With more, large responses leave the processor's
@@ -69,7 +73,7 @@ impl BatchedConnection {
             ready!(self.poll_flush_all(context))?;
             self.is_full = false;
         }
-        Poll::Ready(Ok(()))
+        Ready(Ok(()))
     }
 }
 
@@ -97,7 +101,7 @@ impl BatchedIo {
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut batched = lock(&self.0.batched);
         if !batched.is_full {
-            return Poll::Ready(());
+            return Ready(());
         }
         if !batched
             .waiters
@@ -106,7 +110,7 @@ impl BatchedIo {
         {
             batched.waiters.push(context.waker().clone());
         }
-        Poll::Pending
+        Pending
     }
 
     /// Counts a request as progress. `max_head_bytes` is the limit for any head: the client may
@@ -174,7 +178,7 @@ impl AsyncRead for BatchedIo {
     ) -> Poll<io::Result<()>> {
         let mut batched = lock(&self.0.batched);
         if batched.is_drained {
-            return Poll::Pending;
+            return Pending;
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut *batched.connection).poll_read(context, buffer);
@@ -207,7 +211,7 @@ impl AsyncWrite for BatchedIo {
         for part in parts {
             waiting.extend_from_slice(part);
         }
-        Poll::Ready(Ok(waiting.len() - before))
+        Ready(Ok(waiting.len() - before))
     }
 
     /// Otherwise h2 would copy a small piece of a body behind its frame's head.

@@ -6,6 +6,7 @@ use crate::answers::Answer;
 use crate::edge::date::with_date;
 use crate::forwarding::is_hop_by_hop;
 use crate::requests::{BodyFraming, HeaderMapHead};
+use BodyFraming::{Chunked, Length};
 use bytes::{Bytes, BytesMut};
 use http::header;
 use http::request::Parts;
@@ -38,8 +39,10 @@ fn authority(head: &Parts) -> Option<&str> {
 
 /// Path and query; the authority for CONNECT, which has no path.
 pub fn request_target(head: &Parts) -> &[u8] {
-    let path = head.uri.path_and_query().map(PathAndQuery::as_str);
-    path.or_else(|| authority(head))
+    head.uri
+        .path_and_query()
+        .map(PathAndQuery::as_str)
+        .or_else(|| authority(head))
         .unwrap_or_default()
         .as_bytes()
 }
@@ -55,8 +58,8 @@ pub fn body_framing(head: &Parts, is_over: bool) -> BodyFraming {
     match length.map(|length| length.to_str().ok().and_then(|digits| digits.parse().ok())) {
         // A length that is no number was rejected before.
         Some(None | Some(0)) => BodyFraming::None,
-        Some(Some(length)) => BodyFraming::Length(length),
-        None => BodyFraming::Chunked,
+        Some(Some(length)) => Length(length),
+        None => Chunked,
     }
 }
 
@@ -64,9 +67,7 @@ pub fn body_framing(head: &Parts, is_over: bool) -> BodyFraming {
 /// 9112 section 7.1.2).
 pub fn framing_with_trailers(head: &Parts, framing: BodyFraming) -> BodyFraming {
     match framing {
-        BodyFraming::Length(_) if head.headers.contains_key(header::TRAILER) => {
-            BodyFraming::Chunked
-        }
+        Length(_) if head.headers.contains_key(header::TRAILER) => Chunked,
         framing => framing,
     }
 }
@@ -111,12 +112,12 @@ pub fn http1_fields<'h>(
                 (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies))
             }
             ("te" | "http2-settings", _) => None,
-            ("content-length", _) if framing == BodyFraming::Chunked => None,
+            ("content-length", _) if framing == Chunked => None,
             (name, _) => Some((name, value)),
         }
     });
     let framing = match framing {
-        BodyFraming::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
+        Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
         // Otherwise servers may wait for a body, or answer 411.
         BodyFraming::None
             if matches!(head.method, Method::POST | Method::PUT | Method::PATCH)
@@ -124,7 +125,7 @@ pub fn http1_fields<'h>(
         {
             Some(("content-length", b"0".as_slice()))
         }
-        BodyFraming::None | BodyFraming::Length(_) => None,
+        _ => None,
     };
     authority
         .map(|authority| ("host", authority.as_bytes()))

@@ -7,7 +7,11 @@ use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{
+    Context,
+    Poll::{self, Ready},
+    Waker, ready,
+};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -17,7 +21,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_DRAINED_BYTES: usize = 1024 * 1024;
 
 /// The stream was reset, or its connection is over.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("the stream is over")]
 pub struct StreamClosed;
 
@@ -132,7 +136,7 @@ impl ResponseSender {
             return polled;
         }
         self.reset(Reason::CANCEL);
-        Poll::Ready(Err(StreamClosed))
+        Ready(Err(StreamClosed))
     }
 
     /// Like `poll_capacity`, but without the stall timer. Fails before the head was sent.
@@ -142,16 +146,16 @@ impl ResponseSender {
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, StreamClosed>> {
         let Some(body) = &mut self.body else {
-            return Poll::Ready(Err(StreamClosed));
+            return Ready(Err(StreamClosed));
         };
         body.reserve_capacity(wanted);
         loop {
             match body.capacity() {
                 0 => match ready!(body.poll_capacity(context)) {
                     Some(Ok(_)) => {}
-                    Some(Err(_)) | None => return Poll::Ready(Err(StreamClosed)),
+                    Some(Err(_)) | None => return Ready(Err(StreamClosed)),
                 },
-                room => return Poll::Ready(Ok(room.min(wanted))),
+                room => return Ready(Ok(room.min(wanted))),
             }
         }
     }

@@ -9,7 +9,11 @@
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
 use h2::{Ping, PingPong};
-use std::task::{Context, Poll, ready};
+use std::task::{
+    Context,
+    Poll::{self, Ready},
+    ready,
+};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,7 +34,7 @@ pub const MAX_RESETS_OF_PROXY: usize = 10_000;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
 /// What the connection's task has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum DueStep {
     /// Send the first GOAWAY, which announces the end.
     FirstGoaway,
@@ -102,6 +106,7 @@ impl Http2Timeouts {
     /// Ready with the step that the caller has to do now. `has_requests` is whether a request is
     /// open: then this sends the pings. A change of it begins a new wait.
     pub fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<DueStep> {
+        use DueStep::*;
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
         if std::mem::take(&mut self.restarts_wait) || has_changed {
             self.until = Instant::now() + self.wait_time();
@@ -113,13 +118,13 @@ impl Http2Timeouts {
                 .as_mut()
                 .filter(|_| self.is_ping_pending)
                 .map(|pings| pings.poll_pong(context));
-            self.is_ping_pending &= !matches!(pong, Some(Poll::Ready(Ok(_))));
+            self.is_ping_pending &= !matches!(pong, Some(Ready(Ok(_))));
             ready!(self.timer.poll_elapsed(self.until, context));
             match (has_requests, self.goaways_sent) {
-                (false, 0) => return Poll::Ready(DueStep::FirstGoaway),
-                (false, 1) => return Poll::Ready(DueStep::LastGoaway),
-                (false, _) => return Poll::Ready(DueStep::Close),
-                (true, _) if self.is_ping_pending => return Poll::Ready(DueStep::PingTimeout),
+                (false, 0) => return Ready(FirstGoaway),
+                (false, 1) => return Ready(LastGoaway),
+                (false, _) => return Ready(Close),
+                (true, _) if self.is_ping_pending => return Ready(PingTimeout),
                 (true, _) => {
                     self.is_ping_pending = self
                         .pings

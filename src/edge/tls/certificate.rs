@@ -97,9 +97,9 @@ impl Certificate {
 
         let path = files.certificate.display().to_string();
         let key_path = files.key.display().to_string();
-        let chain =
-            CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
-        let chain = chain.unwrap_or_default();
+        let chain = CertificateDer::pem_slice_iter(&contents.certificate)
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap_or_default();
         let Some(first) = chain.first().cloned() else {
             return Err(NoCertificate(path));
         };
@@ -140,10 +140,9 @@ impl Certificate {
 /// The DNS names of a certificate, in lower case. Clients have ignored its common name for years.
 pub fn dns_names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
-    let names = extension
+    extension
         .iter()
-        .flat_map(|extension| &extension.value.general_names);
-    names
+        .flat_map(|extension| &extension.value.general_names)
         .filter_map(|name| match name {
             GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
             _ => None,

@@ -142,7 +142,7 @@ pub enum RunEnd {
 }
 
 /// A row of the table of chains.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct StoredChain {
     pub id: i64,
     /// The number of the oldest entry that is kept.

@@ -22,7 +22,7 @@ pub const MAX_DELETED_ENTRIES: u64 = 20_000;
 pub type EntryKey = (i64, i64);
 
 /// How far [`WriteTransaction::prune`] came.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct PruneResult {
     /// Deleted entries.
     pub entries: u64,
@@ -31,7 +31,7 @@ pub struct PruneResult {
 }
 
 /// The content of an entry that is to be appended to a chain.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct NewEntry {
     /// `request`, `served`, ...
     pub kind: &'static str,

@@ -1,6 +1,7 @@
 # Checks the proofs in a case of crawlgate, and judges each request again by the robots.txt parser of Python.
 # check.sh runs this, after it has checked the hashes and signatures. It prints a line for each robots.txt that was
-# served, and for each request. Python's parser takes the first rule that matches; RFC 9309 takes the longest one.
+# served, and for each request in the time of the case. Python's parser may take the first rule that matches, and may not
+# know * and $ in a path. RFC 9309 takes the longest rule, and joins the groups of a crawler.
 import base64, datetime, glob, hashlib, ipaddress, json, re, subprocess, tempfile, urllib.robotparser
 
 def sha256(text):
@@ -108,6 +109,16 @@ def check_proof(entry):
         says.append("the site says that reverse DNS gave " + (value_of(entry, "name") or "a name that is not in the case, or none"))
     return data["identity"] + " by " + data["means"] + ": " + "; ".join(says)
 
+KINDS = {
+    "not_bound": "may be no violation: robots.txt does not bind this crawler",
+    "unproven": "may be no violation: the client or a cache may have used an older robots.txt",
+    "stale_copy": "may be no violation: the client may have used an older robots.txt",
+    "ambiguous": "may be no violation: the path can be read in two ways, and robots.txt allows one",
+    "impostor": "the client only pretended to be the crawler",
+    "trapped": "the client requested a trap",
+    "unverified": "the client is not verified",
+    "too_fast": "too fast",
+}
 chain = [line.rstrip("\n") for line in open("chains/crawler.jsonl")]
 proofs = {}
 for line in [line.rstrip("\n") for line in open("proofs.jsonl")] + chain:
@@ -115,24 +126,30 @@ for line in [line.rstrip("\n") for line in open("proofs.jsonl")] + chain:
     if entry["kind"] == "proof":
         proofs[sha256(line)] = check_proof(entry)
 
-print("Below, Python's own parser reads each robots.txt: the first rule that matches counts. RFC 9309 and crawlgate take the longest.")
+print("Below, Python's own parser reads each robots.txt. It may take the first rule that matches and the first group, and may not know")
+print("* and $ in a path. RFC 9309 and crawlgate take the longest rule of all groups of the crawler.")
 for entry in map(json.loads, chain):
     data = entry["data"]
     if entry["kind"] == "served":
         own_copy = ", its If-None-Match was " + data["if_none_match"] if "if_none_match" in data else ""
         print(data["arrived"], data["identity"], "client was sent robots.txt", data["sha256"] + ", status", str(data["status"]) + own_copy)
-    if entry["kind"] != "request":
+    # Entries before and after the time of the case only show that none is missing.
+    if entry["kind"] != "request" or not about["from"] <= entry["time"] < about["to"]:
         continue
     named = data.get("proof_entry")
     target, crawler = value_of(entry, "target"), entry["chain"]["crawler"]
-    kind = data["kind"] if data["kind"] != "allowed" else "not disallowed by robots.txt"
+    is_disallowed = data.get("verdict") == "disallowed"
+    passed = data["kind"] in ("allowed", "not_bound") and not is_disallowed
+    kind = "not disallowed by robots.txt" if passed else KINDS.get(data["kind"], data["kind"])
     reason = ""
-    if "license" in (data.get("action"), data.get("would")):
+    if data.get("history") == "declared" and is_disallowed:
+        reason = " only the site says which robots.txt it had before crawlgate,"
+    if "license" in (data.get("action"), data.get("would")) and not is_disallowed:
         reason = " without a licence,"
-    elif "license_token" in data:
+    elif "license_token" in data and passed:
         reason = " with a licence token,"
-    if "reserved" in data and "license_token" not in data:
-        reason += " although a reservation of text and data mining was published,"
+    if "reserved" in data:
+        reason += " to a page with a published reservation of text and data mining,"
     print(data["arrived"], crawler + ":", kind + "," + reason, data.get("rule", "no rule") + ", status", data["status"] or "not known")
     print(data["arrived"], "identity:", proofs.get(named["sha256"], "the proof is older than the log") if named else data["identity"] + ", no proof")
     for version in [data["sha256"], *data["cached_sha256"]]:
@@ -140,8 +157,8 @@ for entry in map(json.loads, chain):
         assert hashlib.sha256(robots).hexdigest() == version
         parser = urllib.robotparser.RobotFileParser()
         parser.parse(robots.decode("utf-8", "replace").splitlines())
-        if target is None:
-            print(data["arrived"], "the target was deleted: not judged by", version)
+        if target is None or len(target.encode()) >= 2048:
+            print(data["arrived"], "the target was", "cut off" if target else "deleted", "and is not judged by", version)
             continue
         # The groups of the first token that has one bind the crawler, else the group * if the log says that it does.
         groups = {token: [group for group in parser.entries if token.lower() in map(str.lower, group.useragents)] for token in data["tokens"]}

@@ -10,7 +10,8 @@
 # CERTIFICATE is the certificate of the authority that made the timestamps. Get it from the authority.
 # If the certificate has expired, add the day of the timestamp: sh check.sh KEY CERTIFICATE 2026-12-01
 #
-# Whoever made the case could have changed this script. The original is in the source of crawlgate: src/evidence/scripts.
+# Whoever made the case could have changed this script. The originals are in share/evidence of a released archive of
+# crawlgate, and in src/evidence/scripts of its source: compare them with those of the same version.
 # It runs from any place, as long as check.py is beside it.
 set -u
 KEY=${1:-} certificate=${2:-} day=${3:-}
@@ -107,5 +108,5 @@ done
 
 python3 -I -X utf8 "$(dirname "$0")/check.py" || fail "the proofs or the requests, as printed above"
 echo "Not known: whether report.html says what the entries say. Only \"crawlgate evidence verify\" compares it."
-echo "Not known: which requests had a valid licence token. A request with any token counts as licensed, also with a forged one."
+echo "Not known: which requests had a valid licence token. Any token, also a forged one, counts as a licence."
 echo "Passed: all proofs that could be checked. The lines above name the others, and say how each request was judged."

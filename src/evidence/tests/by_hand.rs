@@ -1,7 +1,11 @@
 //! Tests of the scripts that a case (an excerpt of the evidence log, as one file) contains. With
 //! these scripts a third party checks the case without crawlgate.
 
-use super::{CaseFixture, file_lines, put_lines};
+use super::{
+    CaseFixture, STRICT_ROBOTS, append_entry, file_lines, put_lines, request_entry, sample_log,
+    sample_scope, time_at,
+};
+use crate::evidence::ChainName;
 use crate::evidence::tar::CaseFiles;
 use std::process::Command;
 
@@ -46,9 +50,33 @@ fn case_with_proofs_and_two_keys_is_checked_by_hand() {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
+        // The request before the time of the case is left out.
+        let requests = case.verify_case(&case.archive).logs[0].requests.len();
+        assert_eq!(said.matches(" gptbot: ").count(), requests, "{said}");
     }
     check_by_hand(&files, &CaseFixture::new().log.key.verify_key().to_line())
         .expect_err("the key of another log");
+}
+
+#[test]
+fn cut_target_and_declared_file_are_named_by_hand() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = sample_log(directory.path());
+    let target = format!("/private/{}", "a".repeat(2_039));
+    let mut request = request_entry(STRICT_ROBOTS, &target, time_at(51));
+    request.data.insert("verdict".into(), "disallowed".into());
+    request.data.insert("history".into(), "declared".into());
+    let gptbot = ChainName::of_crawler("shop", "gptbot");
+    append_entry(&mut log, &gptbot, request, time_at(51));
+    let case = CaseFixture::export(directory, log, &sample_scope());
+    let key = case.log.key.verify_key().to_line();
+    let said = check_by_hand(&case.files(), &key).expect("the case holds");
+    for part in [
+        "the target was cut off and is not judged by",
+        "only the site says which robots.txt it had before crawlgate",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }
 
 #[test]

@@ -479,6 +479,32 @@ fn file_that_was_answered_with_503_allows_nothing() {
     assert_eq!(findings.requests[0].rejudged, "disallowed");
     assert_eq!(findings.requests[0].remark, None);
     assert_eq!(findings.published.len(), 2);
+    let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
+    assert_eq!(page.matches("got this file then").count(), 1, "{page}");
+}
+
+#[test]
+fn copy_without_an_address_may_be_that_of_the_client() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = open_for_writing(directory.path(), time_at(0)).expect("a log");
+    let site = ChainName::of_site("shop");
+    append_entry(&mut log, &site, published_entry(STRICT_ROBOTS), time_at(4));
+    let gptbot = ChainName::of_crawler("shop", "gptbot");
+    let mut unknown = served_entry(STRICT_ROBOTS, time_at(10));
+    unknown.personal.clear();
+    append_entry(&mut log, &gptbot, unknown, time_at(10));
+    let mut other = served_entry(STRICT_ROBOTS, time_at(11));
+    other.personal = vec![("client", "203.0.113.9".into())];
+    append_entry(&mut log, &gptbot, other, time_at(11));
+    let request = request_entry(STRICT_ROBOTS, "/private/a", time_at(20));
+    append_entry(&mut log, &gptbot, request, time_at(20));
+    let case = CaseFixture::export(directory, log, &sample_scope());
+    let findings = case.verify_case(&case.archive).logs.remove(0);
+    let served = findings.requests[0].served_at.as_deref();
+    assert_eq!(served, Some(format_time(time_at(10)).as_str()));
+    let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
+    let part = "For 1 request disallowed or without a licence, it is not known";
+    assert!(page.contains(part), "{page}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub trait LocalFacts {
 }
 
 /// A moment of the own clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ExchangeTime {
     /// Milliseconds since 1970.
     pub milliseconds: i64,
@@ -65,7 +65,7 @@ impl ExchangeTime {
 }
 
 /// What the previous run stored about its membership.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct PreviousMembership {
     /// Its id. `None` if nothing of it is known.
     pub run: Option<String>,
@@ -228,13 +228,9 @@ impl Exchange {
     /// that entry was written is known here. `None` if no crawler may be accused because of the
     /// store or the clock.
     pub fn last_confirmed_entry(&self, now: ExchangeTime) -> Option<u64> {
-        let may_accuse = !matches!(
+        let may_accuse = matches!(
             self.no_accusation_reason(now),
-            Some(
-                NoAccusationReason::StoreAway
-                    | NoAccusationReason::StartingOver
-                    | NoAccusationReason::Clock
-            )
+            None | Some(NoAccusationReason::MemberSilent)
         );
         self.confirmed_entry.filter(|_| may_accuse)
     }
@@ -342,7 +338,7 @@ impl Exchange {
             withholds_robots_txt_since: self.withholds_robots_txt_since(now),
             clock_ahead_ms: self.measured_clock.map(|_| self.clocks.ahead),
             accuses_not: self.no_accusation_reason(now),
-            facts_waiting: self.outgoing.len() + self.outbox.len(),
+            facts_waiting: self.outgoing.len() + self.outbox.count(),
             totals: self.totals,
             ..ExchangeStatus::default()
         }

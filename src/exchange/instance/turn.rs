@@ -21,7 +21,7 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(5);
 const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether it is known what peers served while this instance was down or slept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum ObservationContinuity {
     /// It is known, or nothing was served before.
     Kept,
@@ -412,6 +412,7 @@ impl Exchange {
     /// decoded, and those with a key longer than `MAX_NAME`. An unknown file of a publication is
     /// fetched later.
     fn apply_fact(&mut self, fact: SharedFact, local: &mut dyn LocalFacts) {
+        use AnyFact::*;
         self.totals.facts_read += 1;
         if fact.key.len() > MAX_NAME {
             return;
@@ -427,7 +428,7 @@ impl Exchange {
             return;
         };
         match read {
-            AnyFact::HostObservation(_) => {
+            HostObservation(_) => {
                 let mut members = self.members.iter();
                 let by = members.find(|member| member.id == writer);
                 // A peer that is gone may have missed later facts, and one that is not settled in
@@ -436,8 +437,8 @@ impl Exchange {
                     local.apply(Fact::set(self.clocks.to_own_exact(fact.at), read));
                 }
             }
-            AnyFact::Publication(_) | AnyFact::HostTenure(_) if writer != self.own.run => {
-                if let AnyFact::Publication(publication) = read
+            Publication(_) | HostTenure(_) if writer != self.own.run => {
+                if let Publication(publication) = read
                     && let Some(version) = publication.published.version()
                     && !publication.span.is_empty()
                     && !self.log.files.contains_key(&version)
@@ -453,15 +454,16 @@ impl Exchange {
     /// Applies an event of a peer. Ignores a mark that was released since. Pauses are only
     /// recorded, and applied at the end of the turn.
     fn apply_event(&mut self, event: Fact, shared: SharedFact, local: &mut dyn LocalFacts) {
+        use AnyFact::*;
         let is_new = self.orders.add(&event, &shared);
         match &event.fact {
-            AnyFact::ServedVersion(_) => local.apply(Fact {
+            ServedVersion(_) => local.apply(Fact {
                 at: self.clocks.to_own(shared.at),
                 ..event
             }),
-            AnyFact::ClientMark(mark) if self.orders.is_released(mark.address, shared.at) => {}
-            AnyFact::PauseRecord(_) if !is_new => {}
-            AnyFact::PauseRecord(_) => {
+            ClientMark(mark) if self.orders.is_released(mark.address, shared.at) => {}
+            PauseRecord(_) if !is_new => {}
+            PauseRecord(_) => {
                 self.peer_pauses.insert(event.key());
             }
             _ => local.apply(event),

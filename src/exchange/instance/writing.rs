@@ -32,7 +32,7 @@ impl Exchange {
             || self.asks_peers
             || self.must_answer
             || !self.outgoing.is_empty()
-            || !self.outbox.is_empty()
+            || self.outbox.count() > 0
             || self.log.has_changes
     }
 

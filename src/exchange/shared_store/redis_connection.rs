@@ -14,7 +14,11 @@ use redis::{Cmd, ErrorKind, FromRedisValue, Parser, Pipeline, RedisResult, Value
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, StreamOwned};
-use std::io::{self, Read, Write};
+use std::io::{
+    self,
+    ErrorKind::{InvalidData, NotFound, TimedOut, WouldBlock},
+    Read, Write,
+};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -235,10 +239,7 @@ impl Read for BoundedStream {
             || bytes > self.answer_bytes_left
             || bytes > self.call_bytes_left
         {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "its answer is too large",
-            ));
+            return Err(io::Error::new(InvalidData, "its answer is too large"));
         }
         self.answer_bytes_left -= bytes;
         self.call_bytes_left -= bytes;
@@ -260,10 +261,7 @@ impl LimitedSocket {
                 .map_or(end, |deadline| deadline.min(end));
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "its answer takes too long",
-                ));
+                return Err(io::Error::new(TimedOut, "its answer takes too long"));
             }
             self.stream
                 .set_read_timeout(Some(left.min(POLL_INTERVAL)))?;
@@ -274,11 +272,7 @@ impl LimitedSocket {
                     lock(&self.limits).end += transfer_time(count);
                     return Ok(count);
                 }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-                    ) => {}
+                Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -317,9 +311,8 @@ fn connect_tcp(url: &StoreUrl, limits: &Mutex<TimeLimits>) -> io::Result<TcpStre
     })?;
     let resolved = resolved.recv_timeout(time_left(limits));
     let late = "its name did not resolve in time";
-    let addresses: Vec<SocketAddr> =
-        resolved.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, late))??;
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    let addresses: Vec<SocketAddr> = resolved.map_err(|_| io::Error::new(TimedOut, late))??;
+    let mut last = io::Error::new(NotFound, "its name has no address");
     for address in addresses {
         match TcpStream::connect_timeout(&address, time_left(limits)) {
             Ok(stream) => {

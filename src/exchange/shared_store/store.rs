@@ -146,12 +146,9 @@ impl ExchangeStore for SharedStore {
         let [served, clients, facts] =
             ["served", "clients", "facts"].map(|name| self.key_name(name));
         let (events, facts) = self.with_connection(|connection| {
-            let mut events: Vec<(String, f64)> = scan_all(connection, "ZSCAN", &served, None)?;
-            events.extend(scan_all::<(String, f64)>(
-                connection, "ZSCAN", &clients, None,
-            )?);
-            let facts: Vec<(String, String)> =
-                scan_all(connection, "HSCAN", &facts, Some("[^v]*"))?;
+            let mut events: Vec<(String, f64)> = scan_all(connection, "ZSCAN", &served, "*")?;
+            events.append(&mut scan_all(connection, "ZSCAN", &clients, "*")?);
+            let facts: Vec<(String, String)> = scan_all(connection, "HSCAN", &facts, "[^v]*")?;
             Ok((events, facts))
         })?;
         // Scores are whole seconds, which a double represents exactly.
@@ -183,8 +180,8 @@ impl ExchangeStore for SharedStore {
         let facts = self.key_name("facts");
         let written: Vec<Option<String>> = self
             .with_connection(|connection| connection.query(cmd("HMGET").arg(&facts).arg(keys)))?;
-        let found = keys.iter().zip(written);
-        found
+        keys.iter()
+            .zip(written)
             .filter_map(|(key, written)| Some(parse_fact(key.clone(), &written?)))
             .collect()
     }
@@ -264,20 +261,17 @@ impl SharedStore {
         let mut pipeline = pipe();
         let mut has_marks = false;
         pipeline.atomic();
-        for (fact, command) in batch
-            .facts
-            .iter()
-            .map(|fact| (fact, "HSET"))
-            .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
-        {
-            if fact.value.is_empty() {
-                let is_mark = is_key_of::<ClientMark>(&fact.key);
-                let set = if is_mark { &clients } else { &served };
-                has_marks |= is_mark;
-                pipeline.cmd("ZADD").arg((set, "GT", fact.at, &fact.key));
-            } else {
-                let written = format!("{} {}", fact.at, fact.value);
-                pipeline.cmd(command).arg((&facts, &fact.key, written));
+        for (part, command) in [(&batch.facts, "HSET"), (&batch.if_missing, "HSETNX")] {
+            for fact in part {
+                if fact.value.is_empty() {
+                    let is_mark = is_key_of::<ClientMark>(&fact.key);
+                    let set = if is_mark { &clients } else { &served };
+                    has_marks |= is_mark;
+                    pipeline.cmd("ZADD").arg((set, "GT", fact.at, &fact.key));
+                } else {
+                    let written = format!("{} {}", fact.at, fact.value);
+                    pipeline.cmd(command).arg((&facts, &fact.key, written));
+                }
             }
         }
         if has_marks {
@@ -366,17 +360,13 @@ fn scan_all<T: FromRedisValue>(
     connection: &mut RedisConnection,
     command: &str,
     key: &str,
-    matching: Option<&str>,
+    matching: &str,
 ) -> RedisResult<Vec<T>> {
     let mut cursor = 0u64;
     let mut all = Vec::new();
     loop {
-        let mut ask = cmd(command);
-        ask.arg((key, cursor, "COUNT", SCAN_COUNT));
-        if let Some(pattern) = matching {
-            ask.arg(("MATCH", pattern));
-        }
-        let (next, part): (u64, Vec<T>) = connection.query(&ask)?;
+        let arguments = (key, cursor, "COUNT", SCAN_COUNT, "MATCH", matching);
+        let (next, part): (u64, Vec<T>) = connection.query(cmd(command).arg(arguments))?;
         all.extend(part);
         if next == 0 {
             return Ok(all);

@@ -65,7 +65,7 @@ pub const AGENTS: [&str; 3] = [
 ];
 
 /// What outlasts the process.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct InstanceDisk {
     id: String,
     log: PublicationLog,
@@ -98,7 +98,7 @@ pub enum WaitOutcome {
 }
 
 /// A request, as the life knows it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct TestRequest {
     pub agent: usize,
     pub path: String,

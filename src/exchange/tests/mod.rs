@@ -9,7 +9,6 @@ pub(crate) mod simulated;
 mod two;
 
 /// Numbers that a seed determines (splitmix64).
-#[derive(Clone, Debug)]
 pub struct TestRandom(pub u64);
 
 impl TestRandom {

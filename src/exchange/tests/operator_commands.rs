@@ -18,7 +18,7 @@ const SITE: &str = "shop";
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 /// Clients that are marked, and whether the site is paused.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct OperatorState {
     marks: BTreeMap<IpAddr, Timestamp>,
     paused: Option<Timestamp>,

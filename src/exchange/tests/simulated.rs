@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What stands in the store.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct ServerContent {
     epoch: Option<String>,
     served: MergedFacts,
@@ -23,7 +23,6 @@ struct ServerContent {
     last: LogPosition,
 }
 
-#[derive(Debug)]
 pub struct ServerState {
     content: ServerContent,
     run: u64,

@@ -443,8 +443,9 @@ impl PublicationSubscriber for StoreAnnouncer {
     /// Announces a log in the shared store. Waits at most half a second for the running turn. After
     /// a failure the status shows since when an announcement waits.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
+        use AnnounceError::*;
         let Some(shared) = self.0.upgrade() else {
-            return Err(AnnounceError::Left);
+            return Err(Left);
         };
         let clock = &shared.instance.clock;
         let result = match lock_within(&shared.core, ANNOUNCEMENT_TIMEOUT) {
@@ -452,9 +453,9 @@ impl PublicationSubscriber for StoreAnnouncer {
                 let ExchangeCore { exchange, store } = &mut *core;
                 exchange
                     .announce(store.as_mut(), exchange_time(clock), log, files)
-                    .map_err(|error| AnnounceError::Store(error.to_string()))
+                    .map_err(|error| Store(error.to_string()))
             }
-            None => Err(AnnounceError::Busy),
+            None => Err(Busy),
         };
         let mut since = lock(&shared.announcing_since);
         match &result {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::net::IpAddr;
 
 /// The other end of the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionPeer {
     /// Its address; a Unix socket has none.
     pub address: Option<IpAddr>,
@@ -34,7 +34,7 @@ impl ConnectionPeer {
 }
 
 /// Who sent a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct ResolvedClient {
     /// Its address, if it is known.
     pub address: Option<IpAddr>,
@@ -49,7 +49,7 @@ pub struct ResolvedClient {
 }
 
 /// Parameters of one element of `Forwarded` (RFC 7239 sections 5.3 and 5.4).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct ForwardedElement {
     /// `http` or `https`.
     pub proto: Option<&'static str>,

@@ -14,6 +14,7 @@ use crate::policy::model::OriginTagsMode;
 use crate::policy::site::RobotsMetaPaths;
 use crate::robots::TargetScratch;
 use crate::verdict::{Decision, is_challenge};
+use PageRewriteState::*;
 use bytes::Bytes;
 use http::{HeaderName, StatusCode, header};
 
@@ -77,7 +78,7 @@ impl PageRewriteState {
         if !may_be_page(head, method, target, rules) {
             return;
         }
-        *self = PageRewriteState::Requested(Box::new(PageRequestFacts {
+        *self = Requested(Box::new(PageRequestFacts {
             is_head: method == b"HEAD",
             has_range: head.has(header::RANGE),
             validators: head
@@ -105,7 +106,7 @@ impl PageRewriteState {
         if status.is_informational() {
             return None;
         }
-        let PageRewriteState::Requested(asked) = std::mem::take(self) else {
+        let Requested(asked) = std::mem::take(self) else {
             return None;
         };
         // Otherwise a client that asked for a part, and gets the whole page, would ask for more
@@ -130,35 +131,26 @@ impl PageRewriteState {
         if let Some(weak) = weak_etag(head) {
             head.set("ETag", &weak);
         }
-        *self = if asked.is_head {
-            PageRewriteState::HeadOnly
-        } else {
-            PageRewriteState::HeadAdapted
-        };
+        *self = if asked.is_head { HeadOnly } else { HeadAdapted };
         None
     }
 
     /// Whether the body may have another length than the origin's. Called after `start`.
     pub fn may_change_length(&self) -> bool {
-        matches!(
-            self,
-            PageRewriteState::HeadOnly | PageRewriteState::Running(_)
-        )
+        matches!(self, HeadOnly | Running(_))
     }
 
     /// Starts to rewrite, if `adapt_head` has decided so. Called when the head has the X-Robots-Tag
     /// that the client gets.
     pub fn start(&mut self, head: &impl EditableHead) {
-        if !matches!(self, PageRewriteState::HeadAdapted) {
+        if !matches!(self, HeadAdapted) {
             return;
         }
         let page = PageRewriter::new(
             &parse_lines(head.lines(X_ROBOTS_TAG)),
             charset_parameter(content_type(head)),
         );
-        *self = page.map_or(PageRewriteState::Off, |page| {
-            PageRewriteState::Running(Box::new(page))
-        });
+        *self = page.map_or(Off, |page| Running(Box::new(page)));
     }
 
     /// Rewrites a chunk of the body in place. It may become `None`, while a part of the page is
@@ -168,7 +160,7 @@ impl PageRewriteState {
         body: &mut Option<Bytes>,
         end_of_stream: bool,
     ) -> Option<RewriteLabel> {
-        let PageRewriteState::Running(page) = self else {
+        let Running(page) = self else {
             return None;
         };
         if !page.passes_rest_unchanged() {
@@ -187,7 +179,7 @@ impl PageRewriteState {
     /// Ends a page that the origin broke off. Returns what was held back of it, and how the
     /// rewriting ended.
     pub fn abort(&mut self) -> (Bytes, Option<RewriteLabel>) {
-        let PageRewriteState::Running(page) = self else {
+        let Running(page) = self else {
             return (Bytes::new(), None);
         };
         let rest = page.end();
@@ -197,7 +189,7 @@ impl PageRewriteState {
     /// Returns how the rewriting ended; `None` if it was not running.
     fn finish(&mut self) -> Option<RewriteLabel> {
         match std::mem::take(self) {
-            PageRewriteState::Running(page) => Some(page.outcome().into()),
+            Running(page) => Some(page.outcome().into()),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ mod restart;
 mod upgrades;
 
 use super::Ledger;
-use super::host::{ALL_CLIENTS, HostOwner, HostRecord};
+use super::host::{HostOwner, HostRecord};
 use super::host_table::{HostTable, host_key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
@@ -500,7 +500,6 @@ proptest! {
 
 /// A crawler that obeys: it goes by any copy that it fetched within its time, and asks only for
 /// what that copy allows.
-#[derive(Default)]
 struct ObedientCrawler {
     /// Version and when it was fetched, by the monotonic time: it has a clock of its own.
     copies: Vec<(usize, i64)>,
@@ -642,7 +641,7 @@ fn full_table_forgets_hosts_without_requests_first() {
     let now = |number: i64| Timestamp(number);
     let named = host_key(b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        table.record_served(key, ["bingbot", ALL_CLIENTS], version, at, || {
+        table.record_served(key, "bingbot", version, at, || {
             HostRecord::new(&HostOwner::default(), at, at, named)
         });
     };

@@ -48,6 +48,9 @@ pub struct FetchFailure {
     /// names the server.
     #[serde(default)]
     pub is_server_down: bool,
+    /// Whether the server accepted the connection and closed it without an answer, as PHP-FPM does.
+    #[serde(skip)]
+    pub is_other_protocol: bool,
 }
 
 impl FetchFailure {

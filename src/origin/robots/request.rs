@@ -13,6 +13,7 @@ use crate::download::{client_config, failure_reason, header_text, read_body, wit
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::settings::{OriginIndex, OriginServerAddress, OriginSettings, url_host};
 use FetchResult::{NoFile, Unchanged, Unreachable};
+use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -37,7 +38,6 @@ pub struct OriginTargets {
 }
 
 /// The servers of one site, and the Host for requests to them.
-#[derive(Debug, PartialEq)]
 pub struct OriginTarget {
     /// The site's host: the Host of requests, unless the origin has its own.
     pub host: String,
@@ -255,9 +255,14 @@ fn fetch_from_server(
             }
             Err(error) => {
                 let at = destination.host.map_or(url, |_| server.url());
+                let reason = failure_reason(&error);
                 return Unreachable(FetchFailure {
                     is_server_down: true,
-                    ..format!("{at}: {}", failure_reason(&error)).into()
+                    is_other_protocol: matches!(
+                        error.into_io().kind(),
+                        ConnectionReset | UnexpectedEof
+                    ),
+                    ..format!("{at}: {reason}").into()
                 });
             }
         };
@@ -290,14 +295,20 @@ fn fetch_from_server(
 fn response_result(request: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
     match response.status().as_u16() {
         304 if request.etag.is_some() || request.last_modified.is_some() => Unchanged,
-        508 => unusable_response_result(
-            &url,
-            "the answer is 508: that server asks crawlgate for this file. As the origin (--origin, or \"origins\" in \
-             the settings), name an address that serves the application's own file",
-        ),
         // 206 and 304: crawlgate requested the whole file, and these responses do not contain it.
         status @ (206 | 304 | 429 | 500..=599) => {
-            unusable_response_result(&url, format_args!("the answer is {status}"))
+            let hint = match status {
+                504 => {
+                    ": that server waited in vain for another one, perhaps for crawlgate. If it asks crawlgate for this \
+                     file, name another address as the origin: one that serves the application's own file"
+                }
+                508 => {
+                    ": that server asks crawlgate for this file. As the origin (--origin, or \"origins\" in the settings), \
+                     name an address that serves the application's own file"
+                }
+                _ => "",
+            };
+            unusable_response_result(&url, format_args!("the answer is {status}{hint}"))
         }
         200..=299 => read_file(response, url),
         status => NoFile {

@@ -80,7 +80,7 @@ impl StoredCopy {
 }
 
 /// The copies that the previous run left.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct StoredCopies {
     /// By site.
     pub by_site: BTreeMap<String, StoredCopy>,

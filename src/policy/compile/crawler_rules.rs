@@ -59,6 +59,7 @@ pub fn compile_crawler_rules(
     let google = GoogleDocument::new(document);
     let mut builder = RulesBuilder {
         policy,
+        registry,
         matcher,
         google,
         answers: Vec::new(),
@@ -98,6 +99,7 @@ pub fn compile_crawler_rules(
 
 struct RulesBuilder<'a> {
     policy: &'a Policy,
+    registry: &'a Registry,
     matcher: &'a GroupMatcher,
     google: GoogleDocument<'a>,
     answers: Vec<RefusalAnswer>,
@@ -111,6 +113,14 @@ impl RulesBuilder<'_> {
         if let (Dialect::Google, Some(group)) = (crawler.reading, rules.binding.group()) {
             rules.google_parsing = self.google.parse_as_google(crawler, rules.binds, group);
         }
+        // Applebot obeys Googlebot's group, but is not exempt with Googlebot.
+        rules.exempt = crawler_names(crawler).any(|name| {
+            self.policy.enforcement.is_exempt(name)
+                && self
+                    .registry
+                    .find_crawler(name)
+                    .is_none_or(|named| named.operator == crawler.operator)
+        });
         // No request has a token that only controls use of content (Google-Extended).
         let has_markers = !crawler.markers.is_empty()
             || facts

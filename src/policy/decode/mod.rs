@@ -60,6 +60,7 @@ fn policy(name: &str, source: &SourceFile, root: NodeReader<'_>) -> Option<Polic
         Policy {
             name: name.to_owned(),
             source: source.clone(),
+            defaults: source.defaults(),
             hosts: fields.get_or_default("hosts", hosts::hosts),
             environment,
             staging_crawl,

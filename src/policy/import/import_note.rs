@@ -2,7 +2,7 @@
 //! part that was left out, because a policy cannot express it, or because crawlers do not read it.
 
 /// A note about an import. Its text says what was left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ImportNote {
     /// A finding of the lints, which says what crawlers do not read.
     #[error("a part that crawlers do not read is left out: {0}")]

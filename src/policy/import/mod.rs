@@ -24,11 +24,9 @@ use std::sync::Arc;
 pub use yaml::{yaml_list, yaml_scalar};
 
 /// The enforcement of a new policy.
-pub const OBSERVE: &str =
-    "enforcement:\n  mode: observe  # nothing is blocked; logs and metrics show what would be\n";
+pub const OBSERVE: &str = "enforcement:\n  mode: observe  # nothing is blocked; the report says what enforce would block\n";
 
 /// The result of an import.
-#[derive(Default)]
 pub struct ImportedPolicy {
     /// The policy as YAML.
     pub text: String,

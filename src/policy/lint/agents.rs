@@ -7,12 +7,14 @@ use crate::crawlers::{
     Crawler, Purpose, Registry, RobotsObedience, is_generic_bot_name, is_visitor_word,
 };
 use crate::policy::decode::is_token;
-use crate::printable::join;
+use crate::printable::{clip, join, join_first};
 use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
 use strsim::{damerau_levenshtein, levenshtein};
 
 /// The most comparisons of patterns in a file; further groups are not checked.
 const MAX_COMPARED: usize = 2_000_000;
+/// Further rules that a group drops are only counted.
+const MAX_DROPPED: usize = 10;
 
 /// Shorter tokens are never searched for in user agents.
 const MIN_TOKEN: usize = 3;
@@ -358,12 +360,12 @@ fn lint_dropped_star_rules(
             .iter()
             .all(|rule| rule.allow || rule.pattern.is_empty());
         // Names that are no tokens are reported by other lints.
-        let agent = group.agents.iter().find(|agent| {
+        let mut agents = group.agents.iter().filter(|agent| {
             follows_star(agent, registry)
                 && nearest_token(agent, registry).is_none()
                 && crawlers_meant_by(agent, registry).is_empty()
         });
-        let Some(Located { value: agent, span }) = agent else {
+        let Some(Located { value: agent, span }) = agents.next() else {
             continue;
         };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
@@ -371,17 +373,23 @@ fn lint_dropped_star_rules(
             continue;
         }
         let own_rules = rules_with_targets(group);
-        let unmentioned = forbidden.iter().find(|(rule, target)| {
+        let dropped = forbidden.iter().filter(|(rule, target)| {
             !own_rules.iter().any(|(own, own_target)| {
                 own.pattern.matches(target) || rule.pattern.matches(own_target)
             })
         });
-        let Some((first, _)) = unmentioned else {
+        let dropped = dropped.map(|(rule, _)| rule).collect::<Vec<_>>();
+        let Some(first) = dropped.first() else {
             continue;
         };
+        let patterns = dropped
+            .iter()
+            .map(|rule| format!("\"{}\"", clip(rule.pattern.as_str(), 100)));
+        let others = agents.map(|agent| format!(", \"{}\"", agent.value));
         let message = format!(
-            "\"{agent}\" may fetch \"{}\", which \"*\" may not",
-            first.pattern.as_str()
+            "\"{agent}\"{} may fetch what \"*\" may not: {}",
+            clip(&join(others, ""), 100),
+            join_first(patterns, MAX_DROPPED)
         );
         diagnostics.push(
             lints::GROUP_DROPS_STAR_RULES

@@ -25,11 +25,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         overlaps: MAX_OVERLAP_COST,
     };
     for rule in &site.policy.indexing {
-        let places = if rule.when.paths.is_empty() {
-            default_patterns(rule)
-        } else {
-            located_patterns(&rule.when.paths)
-        };
+        let places = rule_patterns(rule);
         let mut scopes = rule
             .tags
             .iter()
@@ -108,24 +104,24 @@ fn find_unseen(
     None
 }
 
-/// The patterns that stand for a rule without paths: PDF files, if it is for them, and the whole
-/// site.
-fn default_patterns(rule: &IndexingRule) -> Vec<(PathPattern, SourceSpan)> {
+/// The patterns of a rule, or `/` if it has no paths, and if it is for PDF files also `/*.pdf$`. Below
+/// a path that ends in `$` are no files, and below `path_regex` perhaps none.
+fn rule_patterns(rule: &IndexingRule) -> Vec<(PathPattern, SourceSpan)> {
     let when = &rule.when;
-    let is_pdf = when
-        .types
-        .iter()
-        .any(|kind| kind.value == "application/pdf");
-    let place = when
-        .path_regex
-        .as_ref()
-        .map_or(rule.span, |regex| regex.span);
-    is_pdf
-        .then_some("/*.pdf$")
-        .into_iter()
-        .chain(["/"])
-        .map(|pattern| (PathPattern::new(pattern), place))
-        .collect()
+    let mut patterns = located_patterns(&when.paths);
+    if patterns.is_empty() {
+        patterns.push((PathPattern::new("/"), rule.span));
+    }
+    let mut types = when.types.iter();
+    if when.path_regex.is_none() && types.any(|kind| kind.value == "application/pdf") {
+        for (path, place) in patterns.clone() {
+            if !path.as_str().ends_with('$') {
+                let of_pdf = format!("{}*.pdf$", path.as_str());
+                patterns.push((PathPattern::new(&of_pdf), place));
+            }
+        }
+    }
+    patterns
 }
 
 /// Finds rules that block pages, within a budget.

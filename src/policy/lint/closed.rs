@@ -146,7 +146,7 @@ fn lint_closed_resources(crawlers: &str, group: &SubjectGroup, diagnostics: &mut
                 format!(
                     "\"{}\" keeps {crawlers} off {}",
                     rule.pattern.as_str(),
-                    kinds.join(" and ")
+                    kinds.join(", ")
                 ),
                 "search engines render pages as visitors see them; allow the files that pages need",
             );

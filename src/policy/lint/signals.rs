@@ -6,14 +6,16 @@
 use super::catalogue as lints;
 use super::site::closed_extent_for;
 use crate::crawlers::{Purpose, Registry};
+use crate::numbers::plural;
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
 use crate::policy::model::{
-    ContentSignal, ContentUsageRule, CrawlStance, EnforcementMode, OriginRobotsMode, SignalCategory,
+    ContentSignal, ContentUsageRule, EnforcementMode, OriginRobotsMode, SignalCategory,
 };
 use crate::policy::signal_lines::yes_or_no;
-use crate::policy::site::Site;
+use crate::policy::site::{RuleSource, Site};
+use crate::printable::join;
 use crate::robots::{DisallowedPart, PathPattern};
-use crate::yaml::{Diagnostics, Severity, SourceSpan};
+use crate::yaml::{Diagnostics, SourceSpan};
 
 /// Checks a site's statements about the use of content.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -150,40 +152,39 @@ fn lint_plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports each demand for a licence of crawlers that robots.txt closes the site to (a note, unless
-/// `purposes` closes it), and each if neither the policy nor the origin's file names a licence.
+/// Reports crawlers that would be asked for a licence if `purposes` or the origin's file did not close
+/// the site to them (a group of the policy is meant so), and each demand if neither the policy nor that
+/// file names a licence.
 fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for (purpose, fields) in &site.policy.enforcement.purposes {
-        let Some(demand) = &fields.unlicensed else {
-            continue;
-        };
-        let mut closed = registry.crawlers().iter().filter(|crawler| {
-            let token = crawler
-                .tokens
-                .first()
-                .filter(|_| crawler.purpose == *purpose);
-            token
-                .and_then(|token| closed_extent_for(site, token, registry))
-                .is_some_and(|(closed, _)| closed.part == DisallowedPart::Whole)
-        });
-        let Some(first) = closed.next() else { continue };
-        let stance = site.policy.purposes.get(purpose);
-        let is_meant = stance.is_some_and(|stance| stance.value == CrawlStance::Disallow);
-        let severity = if is_meant {
-            Severity::Warning
-        } else {
-            Severity::Note
-        };
-        lints::LICENSE_OF_NOBODY.with_severity(severity).report(
+    let Some(demand) = site.policy.license_demands().next() else {
+        return;
+    };
+    // Without markers it is only a name in robots.txt, and sends no requests.
+    let crawlers = registry.crawlers().iter();
+    let mut tokens: Vec<&String> = crawlers
+        .filter(|crawler| !crawler.markers.is_empty())
+        .filter_map(|crawler| crawler.tokens.first())
+        .collect();
+    tokens.retain(|token| {
+        let rules = site.crawler_rules(site.claim_of(token, registry));
+        rules.unlicensed.is_some()
+            && closed_extent_for(site, token, registry).is_some_and(|(closed, source)| {
+                let is_meant = matches!(source, RuleSource::Policy(_));
+                closed.part == DisallowedPart::Whole && !is_meant
+            })
+    });
+    if let Some(first) = tokens.first() {
+        lints::LICENSE_OF_NOBODY.report(
             diagnostics,
             demand.span,
             format!(
-                "robots.txt closes the site to crawlers for {} ({} in all, such as {}): crawlgate asks none of these for a licence",
-                purpose.name(),
-                closed.count() + 1,
-                first.name
+                "robots.txt closes the site to {}, such as {}: under enforcement the answer is 403, not the offer of a licence",
+                plural(tokens.len(), "crawler"),
+                join(tokens.iter().take(3), ", ")
             ),
-            "to ask them, remove that Disallow; to block them, leave it",
+            format!(
+                "to offer a licence, remove that Disallow from the origin's robots.txt or from \"purposes\"; to block them without this warning, write \"{first}: {{ unlicensed: pass }}\" for each under \"agents\" in \"enforcement\""
+            ),
         );
     }
     // The licences of the origin's file are not known here.

@@ -168,6 +168,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("missing-colon", 1, "Sitemap https://shop.example/s.xml\n", "Sitemap : https://shop.example/s.xml\n"),
     ("several-agents", 1, "User-agent: Googlebot, Bingbot\nDisallow: /a\n",
         "User-agent: Googlebot/2.1 (compatible; Bingbot)\nUser-agent: Sogou web spider\nDisallow: /a\n"),
+    ("several-agents", 1, "User-agent: BadBot, EvilBot\nDisallow: /a\n",
+        "User-agent: BadBot/1.0 (bad, like Evil)\nDisallow: /a\n"),
     ("several-agents", 1, "User-agent: googlebot BINGBOT\nDisallow: /a\n",
         "User-agent: Googlebot # Bingbot\nUser-agent: Googlebot Mozilla\nUser-agent: Bingbot,\nDisallow: /a\n"),
     ("glued-group", 3, "User-agent: msnbot\nCrawl-delay: 10\nUser-agent: Baiduspider\nDisallow: /\n",
@@ -283,6 +285,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
     ("license-of-nobody", 3, "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
         "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { purposes: { assistant: { unlicensed: 401 } } }\n"),
+    ("license-of-nobody", 3, "robots: { origin: replace, license: https://a.example/l }\npurposes: { training: disallow }\nenforcement: { unlicensed: 401 }\n",
+        "robots: { origin: replace, license: https://a.example/l, groups: [{ agents: [GPTBot, Google-Extended], disallow: / }] }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n"),
     ("license-of-nobody", 4, "robots:\n  origin: replace\n  groups: [{ agents: GPTBot, disallow: / }]\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
         "robots:\n  origin: replace\n  license: https://a.example/l\n  groups: [{ agents: GPTBot, disallow: /a }]\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n"),
     ("license-of-nobody", 2, "robots: { origin: replace }\nenforcement: { purposes: { training: { unlicensed: 402 } } }\n",
@@ -326,6 +330,10 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /a/$, allow: /b }]\nindexing:\n  - { paths: '/a/*.pdf$', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { types: application/pdf, tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { types: image/png, tag: noindex }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: /d/, types: application/pdf, tag: noindex }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: /d/, types: image/webp, tag: noindex }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: /about, types: application/pdf, tag: noindex }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: /about$, types: application/pdf, tag: noindex }\n  - { path_regex: '^/about$', types: application/pdf, tag: noindex }\n"),
     ("header-unread", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { applebot: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { otherbot: noindex } }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
@@ -477,6 +485,26 @@ fn lists_and_expressions_are_reported_once() {
         let text = format!("User-agent: *\nDisallow: {path}\n");
         assert_eq!(lint_text(text.as_bytes(), None), [(id, 2)], "{path}");
     }
+}
+
+#[test]
+fn group_that_drops_rules_is_named_with_crawlers_and_rules() {
+    let more: String = (10..20)
+        .map(|path| format!("Disallow: /{path}/\n"))
+        .collect();
+    let group = "User-agent: Googlebot\nUser-agent: Bingbot\nDisallow: /b\n";
+    let text = format!("User-agent: *\nDisallow: /z\nDisallow: /b\nDisallow: /a\n{more}{group}");
+    let file = RobotsFile::parse(text.as_bytes());
+    let found = lint_file("robots.txt", &file, None, Registry::builtin());
+    let mut dropped = found.diagnostics.items.iter();
+    let dropped = dropped.find(|item| item.id == "group-drops-star-rules");
+    let message = &dropped.expect("a finding").message;
+    assert!(
+        message.contains("Googlebot") && message.contains("Bingbot"),
+        "{message}"
+    );
+    assert!(message.contains("\"/z\", \"/a\", \"/10/\""), "{message}");
+    assert!(message.ends_with("\"/17/\", and 2 more"), "{message}");
 }
 
 #[test]

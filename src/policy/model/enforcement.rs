@@ -55,7 +55,7 @@ impl Enforcement {
 }
 
 /// How long a cache in front of crawlgate may keep a robots.txt.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FrontCacheLifetime {
     /// There is no cache.
     No,
@@ -144,7 +144,7 @@ pub struct PausePolicy {
 }
 
 /// When a planned pause is on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum PauseSchedule {
     /// Once.
     Once {
@@ -189,7 +189,6 @@ impl fmt::Display for PauseSchedule {
     Default,
     PartialEq,
     Eq,
-    Hash,
     serde::Serialize,
     serde::Deserialize,
     Display,

@@ -15,7 +15,7 @@ pub use signals::*;
 use crate::crawlers::{Purpose, RobotsObedience};
 use crate::robots::{Authority, PathPattern};
 use crate::time::Timestamp;
-use crate::yaml::{Located, SourceFile, SourceSpan};
+use crate::yaml::{DefaultsStart, Located, SourceFile, SourceSpan};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Policy {
     pub name: String,
     /// The file.
     pub source: SourceFile,
+    /// Where the defaults of its directory begin in the text of `source`.
+    pub defaults: Option<DefaultsStart>,
     /// The hosts of the site; empty means every host that no other site claims.
     pub hosts: Vec<Located<HostPattern>>,
     pub environment: Environment,
@@ -308,7 +310,7 @@ pub struct IncludedFile {
 }
 
 /// The site's own HTML pages, sent in place of crawlgate's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AnswerPages {
     /// During a pause.
     pub pause: Option<IncludedFile>,

@@ -19,7 +19,7 @@ pub struct SiteSignals {
 }
 
 /// The statements of one group.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct GroupSignals {
     /// Content-Signal, in place of the site's.
     pub content_signal: Option<ContentSignal>,
@@ -30,7 +30,7 @@ pub struct GroupSignals {
 }
 
 /// Where signals are published.
-#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
+#[derive(Clone, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum SignalPlacement {
     /// In robots.txt and in headers, each where its draft says.

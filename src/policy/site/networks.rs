@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// The networks of crawlers, as the policy lists them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CrawlerNetworks(pub Vec<(Claim, Vec<IpNet>)>);
 
 impl CrawlerNetworks {

@@ -5,7 +5,7 @@
 use crate::policy::model::{AnswerPages, IncludedFile};
 
 /// The pages of a site.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SiteAnswerPages {
     /// During a pause.
     pub pause: Option<PageTemplate>,

@@ -88,7 +88,7 @@ impl TrainingStatements {
 }
 
 /// The lines that a path selects, as indexes into a [`CompiledSignals`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PathSignals {
     usage: Option<usize>,
     license: Option<usize>,
@@ -97,7 +97,6 @@ pub struct PathSignals {
 
 /// A header field with its values by path. Of several patterns that match a path the first counts;
 /// `None` is every path.
-#[derive(Debug)]
 pub struct SignalField<'a> {
     /// The name of the field.
     pub name: &'static str,

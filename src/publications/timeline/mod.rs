@@ -30,7 +30,7 @@ const RECOMPUTED_WITHIN: Duration = Duration::from_secs(3_600);
 pub type PatternHistory = (Option<HostPattern>, Arc<PublicationHistory>);
 
 /// How far back histories go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct HistoryHorizon {
     /// The longest time for which any crawler may use a copy.
     pub max_cache_time: Duration,
@@ -262,7 +262,6 @@ fn alike_since(
 }
 
 /// A time in which one publication counted for a host.
-#[derive(Clone, Copy, Debug)]
 struct TimelineSpan<'a> {
     publication: &'a Publication,
     since: ChangePoint,
@@ -301,10 +300,11 @@ fn has_unique_date(
     current: Option<RobotsVersionId>,
     since: Timestamp,
 ) -> bool {
+    use PublishedRobots::*;
     spans.iter().all(|span| match span.publication.published {
-        PublishedRobots::Version(version) => Some(version) == current || span.since.at != since,
-        PublishedRobots::Unknown | PublishedRobots::UnknownOrUnavailable => false,
-        PublishedRobots::Unavailable => true,
+        Version(version) => Some(version) == current || span.since.at != since,
+        Unknown | UnknownOrUnavailable => false,
+        Unavailable => true,
     })
 }
 

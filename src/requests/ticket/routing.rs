@@ -61,16 +61,17 @@ impl Ticket {
         claim: Claim,
         identity: Identity,
     ) -> RoutingFacts<'a> {
+        use Claim::*;
         let (crawler, purpose) = match claim {
-            Claim::Visitor | Claim::Tool => return facts,
+            Visitor | Tool => return facts,
             _ if reaches_robots_txt(self.target()) => return facts,
-            Claim::PolicyToken(_) | Claim::UnknownBot => {
+            PolicyToken(_) | UnknownBot => {
                 return RoutingFacts {
                     is_crawler: true,
                     ..facts
                 };
             }
-            Claim::Known(crawler) => (crawler, self.0.shared.judge.registry.get(crawler).purpose),
+            Known(crawler) => (crawler, self.0.shared.judge.registry.get(crawler).purpose),
         };
         RoutingFacts {
             is_crawler: purpose != Purpose::Tool,

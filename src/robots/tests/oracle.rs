@@ -77,7 +77,7 @@ fn split_key_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!key.is_empty()).then(|| (key, strip_blanks(&line[separator + 1..])))
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(PartialEq)]
 enum OracleKey {
     Agent,
     Allow,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What one byte of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same
 /// thing are one unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum UrlUnit {
     /// A byte that stands for itself.
     Plain(u8),

@@ -51,8 +51,8 @@ pub enum UpgradeRefusal {
     Busy,
     /// The previous process has not ended.
     #[error(
-        "{0} Nothing was upgraded. Try again when that process has ended, or add --now: it then closes idle \
-         connections, and after a second cuts off the requests that it has not answered"
+        "{0} Nothing was upgraded. Try again when that process has ended, or add --now: that process then \
+         closes idle connections, and after a second cuts off its open requests"
     )]
     Draining(String),
     /// Facts would be lost.
@@ -120,7 +120,7 @@ impl UpgradeCoordinator {
             listeners: Arc::new(Mutex::new(listeners)),
             predecessor: Mutex::default(),
             has_ended: Condvar::new(),
-            shares_listeners: AtomicBool::new(false),
+            shares_listeners: false.into(),
             upgrade_lock: Mutex::default(),
             relay: Mutex::default(),
             next: OnceLock::new(),
@@ -143,20 +143,21 @@ impl UpgradeCoordinator {
         self: &Arc<UpgradeCoordinator>,
         request: UpgradeRequest,
     ) -> Result<UpgradeReport, UpgradeRefusal> {
+        use UpgradeRefusal::*;
         let Ok(_one) = self.upgrade_lock.try_lock() else {
-            return Err(UpgradeRefusal::Busy);
+            return Err(Busy);
         };
         if self.next.get().is_some() {
-            return Err(UpgradeRefusal::Busy);
+            return Err(Busy);
         }
         if !request.unsupervised && std::env::var_os("NOTIFY_SOCKET").is_none() {
-            return Err(UpgradeRefusal::Unsupervised);
+            return Err(Unsupervised);
         }
         self.end_predecessor(request.now)?;
         if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) =
             self.services.store.health()
         {
-            return Err(UpgradeRefusal::State(health));
+            return Err(State(health));
         }
         tracing::info!("upgrade: starting {}", self.program.path.display());
         let began = Instant::now();
@@ -272,8 +273,9 @@ impl UpgradeCoordinator {
     /// Steps 1 to 3: starts the next process and hands over to it. Then both processes serve. After
     /// an error the next process has ended, and this one has everything back.
     fn hand_over(&self) -> Result<NextProcess, UpgradeError> {
+        use UpgradeError::*;
         let program = &self.program;
-        let mut next = NextProcess::start(program).map_err(|source| UpgradeError::Start {
+        let mut next = NextProcess::start(program).map_err(|source| Start {
             program: program.path.display().to_string(),
             source,
         })?;
@@ -287,12 +289,12 @@ impl UpgradeCoordinator {
             control: self.control.path.clone(),
         };
         if let Err(source) = next.wait_until_ready(&hello, START_TIMEOUT) {
-            return Err(UpgradeError::NotReady {
+            return Err(NotReady {
                 source,
                 output: next.kill_and_quote(),
             });
         }
-        let passed = self.listeners_for(&next).map_err(UpgradeError::State)?;
+        let passed = self.listeners_for(&next).map_err(State)?;
         let closed = next
             .channel
             .try_clone()
@@ -302,14 +304,14 @@ impl UpgradeCoordinator {
             Err(error) => {
                 next.kill_and_quote();
                 self.take_state_back(false);
-                return Err(UpgradeError::State(error));
+                return Err(State(error));
             }
         };
         let mut may_have_served = false;
         if let Err(source) = next.pass_everything(&passed, handed, &mut may_have_served) {
             let output = next.kill_and_quote();
             self.take_state_back(may_have_served);
-            return Err(UpgradeError::NotOpened { source, output });
+            return Err(NotOpened { source, output });
         }
         Ok(next)
     }

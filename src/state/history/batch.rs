@@ -28,7 +28,7 @@ const MAX_NAMES: usize = 5_000;
 const MAX_PATH_OWNERS: usize = 1_000;
 
 /// A number of each day and two names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+#[derive(Clone, Copy, VariantArray)]
 pub enum DailyCountKind {
     /// Requests by crawler and [`IdentityOutcome`](crate::verdict::IdentityOutcome): what was proven
     /// of its name.
@@ -41,7 +41,7 @@ pub enum DailyCountKind {
 
 /// Additions to the history that wait to be written. What does not fit is dropped, because nothing
 /// depends on the history.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RequestHistoryBatch {
     /// By the beginning of the hour, site, crawler and identity.
     pub counts: BTreeMap<(Timestamp, String, String, Option<IdentityStatus>), RequestCounts>,
@@ -97,7 +97,7 @@ impl RequestHistoryBatch {
         let key = (PeriodLength::Day.start_of(now), names.map(str::to_owned));
         let max = match count {
             DailyCountKind::Unlisted => MAX_NAMES,
-            DailyCountKind::Identity | DailyCountKind::Visits => MAX_COUNTS,
+            _ => MAX_COUNTS,
         };
         if let Some(known) = bounded_entry(&mut self.daily[count as usize], max, key) {
             *known += number;

@@ -53,7 +53,7 @@ pub struct ServiceVisits {
 }
 
 /// The requests of a crawler for a path.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(serde::Serialize)]
 pub struct PathRequestCount {
     /// The path, in printable ASCII: other bytes are percent-encoded.
     pub path: String,

@@ -17,7 +17,7 @@ pub type PeriodCountsRow = (String, String, Option<IdentityStatus>, RequestCount
 pub type VisitsRow = (String, String, u64);
 
 /// The counts of one instance in one period.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PeriodCounts {
     /// An empty site stands for several.
     pub rows: Vec<PeriodCountsRow>,
@@ -28,7 +28,6 @@ pub struct PeriodCounts {
 }
 
 /// The counts of a peer in one period.
-#[derive(Clone, Debug)]
 pub struct PeerPeriodCounts {
     /// The id of the peer.
     pub instance: String,

@@ -108,8 +108,10 @@ fn peer_visits(peers: &[PeerPeriodCounts]) -> Vec<(Timestamp, VisitsRow)> {
         }
     }
     let visits = latest.into_iter().flat_map(|((_, day), peer)| {
-        let rows = peer.counted.visits.iter();
-        rows.map(move |row| (day, row.clone()))
+        peer.counted
+            .visits
+            .iter()
+            .map(move |row| (day, row.clone()))
     });
     visits.collect()
 }

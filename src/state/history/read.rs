@@ -285,11 +285,8 @@ fn parse_or_default<T: FromStr + Default>(value: ValueRef<'_>) -> FromSqlResult<
 /// Opens the file for reading. Follows the write-ahead log if there is one that can be followed, as
 /// while a process writes. Otherwise opens the file as it is.
 fn open(file: &Path) -> Result<Connection, RequestHistoryError> {
-    let connection = match open_with_log(file) {
-        Some(connection) => Ok(connection),
-        // A log that was left in a directory that cannot be written cannot be followed.
-        None => open_for_reading(file),
-    };
+    // A log that was left in a directory that cannot be written cannot be followed.
+    let connection = open_with_log(file).map_or_else(|| open_for_reading(file), Ok);
     let patient = connection.and_then(|connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         Ok(connection)

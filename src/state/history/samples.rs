@@ -13,7 +13,7 @@ use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
 /// Selects samples. `None` and no kinds select all.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SampleFilter<'a> {
     /// The site.
     pub site: Option<&'a str>,
@@ -28,7 +28,7 @@ pub struct SampleFilter<'a> {
 }
 
 /// The samples of one site, crawler, identity, kind and rule.
-#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(serde::Serialize)]
 pub struct SampleGroup {
     /// The site.
     pub site: String,
@@ -51,7 +51,6 @@ pub struct SampleGroup {
 }
 
 /// When a crawler, or clients that pretend to be it, broke the rules.
-#[derive(Clone, Debug, PartialEq)]
 pub struct ViolatorSummary {
     /// The label of the crawler.
     pub crawler: String,

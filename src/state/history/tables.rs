@@ -5,13 +5,14 @@
 use super::sql::{delete_oldest, to_sql_integer};
 use super::traffic::{self, add_daily, delete_expired_traffic, write_paths};
 use super::{DAY, DailyCountKind, MAX_SAMPLES_PER_DAY, PeriodLength, RequestHistoryBatch};
-use crate::printable::truncate;
+use crate::printable::{join, truncate};
 use crate::record::{
     FieldValue, RecordField, RecordRow, RequestCounts, SAMPLE_FIELDS, identity_label,
 };
 use crate::time::Timestamp;
 use crate::verdict::IdentityStatus;
 use PeriodLength::{Day, Hour, Week};
+use SqlValue::{Integer, Text};
 use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Result as SqlResult, Row as SqlRow, Statement, params_from_iter};
 use strum::VariantArray;
@@ -51,11 +52,10 @@ pub const IS_OFFENCE: &str = "kind IN ('violation', 'too_fast', 'trapped', 'impo
 
 /// The columns of a sample, in the order of its fields, each with the prefix `table`.
 pub fn sample_columns(table: &str) -> String {
-    let fields = SAMPLE_FIELDS.iter();
-    let names: Vec<String> = fields
-        .map(|field| format!("{table}{}", field.name()))
-        .collect();
-    names.join(", ")
+    let names = SAMPLE_FIELDS
+        .iter()
+        .map(|field| format!("{table}{}", field.name()));
+    join(names, ", ")
 }
 
 /// Reads a sample from a row with these columns.
@@ -74,16 +74,17 @@ pub fn read_sample(row: &SqlRow<'_>) -> SqlResult<RecordRow> {
 
 /// The value of a field of a sample, as stored.
 fn sample_value(sample: &RecordRow, field: RecordField) -> SqlValue {
+    use RecordField::*;
     match (sample.get(field), field) {
-        (Some(FieldValue::Number(count)), _) => SqlValue::Integer(to_sql_integer(*count)),
-        (None, RecordField::Status) => SqlValue::Integer(0),
-        (_, RecordField::Time) => SqlValue::Integer(sample.moment().0),
+        (Some(FieldValue::Number(count)), _) => Integer(to_sql_integer(*count)),
+        (None, Status) => Integer(0),
+        (_, Time) => Integer(sample.moment().0),
         _ => {
             let max = match field {
-                RecordField::Target | RecordField::RuleSource => MAX_TARGET,
+                Target | RuleSource => MAX_TARGET,
                 _ => MAX_TEXT,
             };
-            SqlValue::Text(truncate(&sample.text(field), max).to_owned())
+            Text(truncate(&sample.text(field), max).to_owned())
         }
     }
 }
@@ -100,8 +101,7 @@ pub fn counts_table(step: PeriodLength) -> &'static str {
 /// The columns of counts, each formatted by `form`, separated by commas.
 pub fn count_columns(form: impl Fn(&'static str) -> String) -> String {
     let counts = RequestCounts::default();
-    let columns: Vec<String> = counts.columns().map(|(column, _)| form(column)).collect();
-    columns.join(", ")
+    join(counts.columns().map(|(column, _)| form(column)), ", ")
 }
 
 /// The columns of counts, as sums over a group of rows.
@@ -239,14 +239,14 @@ pub fn add_to_row(
     counts: &RequestCounts,
 ) -> SqlResult<usize> {
     let key = [
-        SqlValue::Text(site.into()),
-        SqlValue::Integer(start.0),
-        SqlValue::Text(crawler.into()),
-        SqlValue::Text(identity_label(identity).into()),
+        Text(site.into()),
+        Integer(start.0),
+        Text(crawler.into()),
+        Text(identity_label(identity).into()),
     ];
     let counted = counts
         .columns()
-        .map(|(_, count)| SqlValue::Integer(to_sql_integer(count)));
+        .map(|(_, count)| Integer(to_sql_integer(count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
@@ -259,16 +259,14 @@ fn add_samples(connection: &Connection, samples: &[RecordRow]) -> SqlResult<()> 
     }
     let columns = sample_columns("");
     // The day is the first value; the fields follow in their order.
-    let values: Vec<String> = (2..SAMPLE_FIELDS.len() + 2)
-        .map(|place| format!("?{place}"))
-        .collect();
+    let values = (2..SAMPLE_FIELDS.len() + 2).map(|place| format!("?{place}"));
     let mut add = connection.prepare(&format!(
         "INSERT INTO history_samples (day, number, {columns}) SELECT ?1, COUNT(*), {} FROM history_samples WHERE day = ?1 \
          AND site = ?3 AND crawler = ?4 AND kind = ?5 AND rule = ?6 AND identity = ?9 HAVING COUNT(*) < {MAX_SAMPLES_PER_DAY}",
-        values.join(", ")
+        join(values, ", ")
     ))?;
     for sample in samples {
-        let day = SqlValue::Integer(Day.start_of(sample.moment()).0);
+        let day = Integer(Day.start_of(sample.moment()).0);
         let fields = SAMPLE_FIELDS
             .iter()
             .map(|field| sample_value(sample, *field));

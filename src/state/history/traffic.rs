@@ -49,8 +49,9 @@ pub fn write_paths(connection: &Connection, batch: &RequestHistoryBatch) -> SqlR
         {
             let (day, crawler, site, identity) = key;
             let path = String::from_utf8_lossy(path);
-            let numbers = (to_sql_integer(*count), to_sql_integer(*error));
-            insert.execute((day, crawler, site, identity, path, numbers.0, numbers.1))?;
+            let count = to_sql_integer(*count);
+            let error = to_sql_integer(*error);
+            insert.execute((day, crawler, site, identity, path, count, error))?;
         }
     }
     Ok(())
@@ -64,14 +65,15 @@ pub fn add_daily(
     names: [&str; 2],
     number: u64,
 ) -> SqlResult<usize> {
+    use DailyCountKind::*;
     let sql = match count {
-        DailyCountKind::Identity => {
+        Identity => {
             "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
         }
-        DailyCountKind::Unlisted => {
+        Unlisted => {
             "INSERT INTO history_unlisted VALUES (?1, ?2, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4"
         }
-        DailyCountKind::Visits => {
+        Visits => {
             "INSERT INTO history_visits VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET visits = visits + ?4"
         }
     };

@@ -11,6 +11,7 @@ use super::{PathRequestCount, PeriodLength, ServiceVisits};
 use crate::record::{DayPaths, TopPathsKey};
 use crate::sketch::CountedKey;
 use crate::time::Timestamp;
+use PeriodLength::Day;
 use rusqlite::{Result as SqlResult, Row as SqlRow};
 
 /// The queries fail with a [`RequestHistoryError`].
@@ -27,7 +28,7 @@ impl RequestHistoryReader {
             "SELECT service, SUM(visits) AS sum FROM {VISITS} WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR site = ?3) \
              GROUP BY service ORDER BY sum DESC, service"
         );
-        let from = PeriodLength::Day.start_of(from);
+        let from = Day.start_of(from);
         self.query(|connection| {
             query_rows(connection, &sql, (from, to, site), |row| {
                 let (service, visits) = row.try_into()?;
@@ -52,7 +53,7 @@ impl RequestHistoryReader {
              AND ?2 AND (?3 IS NULL OR site = ?3) AND identity <> 'impostor' GROUP BY path HAVING 2 * SUM(error) < \
              SUM(requests) ORDER BY SUM(requests) DESC, path LIMIT {MAX_SHOWN_PATHS}"
         );
-        let from = PeriodLength::Day.start_of(from);
+        let from = Day.start_of(from);
         self.query_rows(&sql, (from, to, site, crawler), |row| {
             let (path, requests, error) = row.try_into()?;
             Ok(PathRequestCount {
@@ -65,7 +66,7 @@ impl RequestHistoryReader {
 
     /// All stored paths of the day that has `now`, by crawler.
     pub fn paths_of_day(&self, now: Timestamp) -> Result<Vec<DayPaths>, RequestHistoryError> {
-        let day = PeriodLength::Day.start_of(now);
+        let day = Day.start_of(now);
         let sql = format!(
             "SELECT crawler, site, identity, path, requests, error FROM {PATHS} WHERE day = ?1 ORDER BY crawler, site, \
              identity"
@@ -107,7 +108,7 @@ impl RequestHistoryReader {
         let sql = format!(
             "SELECT site, service, SUM(visits) FROM {VISITS} WHERE day >= ?1 AND day < ?2 GROUP BY site, service"
         );
-        let from = PeriodLength::Day.start_of(start);
+        let from = Day.start_of(start);
         let end = Timestamp(start.0 + step.seconds());
         self.query(|connection| query_rows(connection, &sql, (from, end), |row| row.try_into()))
     }

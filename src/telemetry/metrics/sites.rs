@@ -9,7 +9,6 @@ use crate::record::{MAX_SERIES, truncate_label};
 use std::collections::HashSet;
 
 /// The values of the gauges of one site.
-#[derive(Debug)]
 pub struct SiteGaugeValues {
     /// The name of the site.
     pub site: String,
@@ -17,13 +16,15 @@ pub struct SiteGaugeValues {
     pub version: String,
     /// Whether Googlebot may fetch and index the front page.
     pub indexable: bool,
-    /// When the response for `/` that `indexable` is based on was sent, in seconds since 1970;
-    /// `None` if it is based on the policy alone.
-    pub front_page_seen: Option<i64>,
+    /// When the response for `/` that `indexable` is based on was sent, in seconds since 1970; 0 if
+    /// it is based on the policy alone.
+    pub front_page_seen: i64,
     /// How many paths are at each stage; all 0 if no path is being retired.
     pub retire: [(&'static str, usize); 3],
     /// Whether crawling of the site is paused.
     pub paused: bool,
+    /// How many hosts have no violation that counts yet.
+    pub unproven: i64,
     /// Whether the policy file is in force, or is gone.
     pub reload_success: bool,
 }
@@ -36,6 +37,7 @@ pub struct SiteMetrics {
     front_page: IntGaugeVec,
     retire: IntGaugeVec,
     paused: IntGaugeVec,
+    unproven: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
     reload_timestamp: IntGauge,
@@ -74,6 +76,11 @@ impl SiteMetrics {
                 &["site", "stage"],
             ),
             paused: register.gauges("crawlgate_paused", "1 while crawling of the site is paused.", &["site"]),
+            unproven: register.gauges(
+                "crawlgate_site_unproven_hosts",
+                "Number of hosts of the site where no violation counts yet, for example on the first day.",
+                &["site"],
+            ),
             policy_info: register.gauges(
                 "crawlgate_policy_info",
                 "Always 1. The label version is the robots.txt version in force.",
@@ -125,6 +132,7 @@ impl Metrics {
             front_page,
             retire,
             paused,
+            unproven,
             policy_info,
             reload_success,
             ..
@@ -136,6 +144,7 @@ impl Metrics {
             front_page,
             retire,
             paused,
+            unproven,
             policy_info,
             reload_success,
         ] {
@@ -145,8 +154,9 @@ impl Metrics {
             let name = truncate_label(&site.site);
             for (gauge, value) in [
                 (indexable, i64::from(site.indexable)),
-                (front_page, site.front_page_seen.unwrap_or(0)),
+                (front_page, site.front_page_seen),
                 (paused, i64::from(site.paused)),
+                (unproven, site.unproven),
                 (reload_success, i64::from(site.reload_success)),
             ] {
                 gauge.with_label_values(&[name]).set(value);

@@ -16,7 +16,7 @@ const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 const NO_ORIGIN: &str = "none";
 
 /// A server by its index in the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub struct ServerId {
     /// The index of its origin.
     pub origin: usize,

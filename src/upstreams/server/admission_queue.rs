@@ -33,6 +33,7 @@ const QUEUE_DIVISOR: usize = 16;
 const REFUSAL_GAP: Duration = Duration::from_secs(600);
 
 /// The places of an origin, and the people who wait for them.
+#[derive(Default)]
 pub struct AdmissionQueue {
     settings: CapacitySettings,
     /// The length of the queue. It changes only under the lock, and is read without it.
@@ -67,14 +68,12 @@ struct Waiter {
 }
 
 /// The time for which a verified search crawler is turned away.
-#[derive(Debug)]
 struct RefusalPeriod {
     since: Duration,
     last: Duration,
 }
 
 /// The facts about a request that choose its server and its place.
-#[derive(Clone, Copy, Debug)]
 pub struct RoutingFacts<'a> {
     /// The requested host.
     pub host: &'a [u8],
@@ -151,15 +150,7 @@ impl AdmissionQueue {
     pub fn new(settings: CapacitySettings) -> Arc<AdmissionQueue> {
         Arc::new(AdmissionQueue {
             settings,
-            waiting_count: AtomicUsize::new(0),
-            released_count: AtomicUsize::new(0),
-            released_by_client: ClientCounts::new(),
-            servers: AtomicUsize::new(1),
-            waiters: Mutex::default(),
-            places_by_client: ClientCounts::new(),
-            waiting_by_client: ClientCounts::new(),
-            turned_away: Default::default(),
-            refused_search_crawlers: Mutex::default(),
+            ..AdmissionQueue::default()
         })
     }
 
@@ -200,13 +191,10 @@ impl AdmissionQueue {
             );
         }
         let may_enter = self.waiting_count.load(SeqCst) == 0;
-        match may_enter
-            .then(|| self.try_admit(servers, client_hash, None))
-            .flatten()
-        {
-            Some(guard) => Admission::Admitted(guard),
-            None => self.enqueue(servers, client_hash),
+        if may_enter && let Some(guard) = self.try_admit(servers, client_hash, None) {
+            return Admission::Admitted(guard);
         }
+        self.enqueue(servers, client_hash)
     }
 
     /// Takes a place at the first of these servers that has one; `None` if none has, or if the

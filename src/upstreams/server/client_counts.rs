@@ -15,13 +15,15 @@ const WIDTH: usize = 4096;
 /// counted and have no limit.
 pub struct ClientCounts([Box<[AtomicU32]>; 2]);
 
-impl ClientCounts {
-    pub fn new() -> ClientCounts {
+impl Default for ClientCounts {
+    fn default() -> ClientCounts {
         ClientCounts(std::array::from_fn(|_| {
             (0..WIDTH).map(|_| AtomicU32::new(0)).collect()
         }))
     }
+}
 
+impl ClientCounts {
     /// The two counters of an address, by two halves of its hash; `None` for a client without one.
     fn counters(&self, client: Option<u64>) -> Option<[&AtomicU32; 2]> {
         let client = client?;
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn address_is_limited_to_its_maximum() {
-        let counts = ClientCounts::new();
+        let counts = ClientCounts::default();
         let client = Some(7);
         assert!(
             counts.try_add(client, 2) && counts.try_add(client, 2) && !counts.try_add(client, 2)
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn addresses_that_share_one_counter_count_apart() {
-        let (counts, one, other) = (ClientCounts::new(), Some(7), Some(7 + (9 << 32)));
+        let (counts, one, other) = (ClientCounts::default(), Some(7), Some(7 + (9 << 32)));
         assert!(counts.try_add(one, 1) && counts.try_add(other, 1));
         assert!(!counts.try_add(one, 1) && !counts.try_add(other, 1));
     }

@@ -256,9 +256,13 @@ fn contradicting_options_are_refused() {
     ] {
         let output = case.run(&["--robots", robots, "access.log"]);
         let errors = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!(output.status.code(), Some(0), "{errors}");
-        let is_warned = errors.contains(robots) && errors.contains(&format!("\"{says}"));
-        assert_eq!(is_warned, !says.is_empty(), "{errors}");
+        let is_named = errors.contains(robots) && errors.contains(&format!("\"{says}"));
+        assert_eq!(is_named, !says.is_empty(), "{errors}");
+        let code = if is_named { 3 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{errors}");
+        if is_named {
+            continue;
+        }
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         let has_note = text.contains("robots.txt has no rules");
         assert_eq!(has_note, robots != "robots.txt", "{text}");
@@ -610,6 +614,7 @@ fn exit_codes_differ_for_findings_usage_and_failures() {
         ("good.log", line(at, "/", BINGBOT).as_bytes()),
         ("empty.log", b""),
         ("binary.log", &[0xff; 3_000]),
+        ("sitemap.xml", b"<?xml version=\"1.0\"?>\n<urlset/>\n"),
         (
             "common.log",
             b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n",
@@ -658,7 +663,20 @@ fn exit_codes_differ_for_findings_usage_and_failures() {
             0,
         ),
         (&["--robots", "robots.txt", "empty.log"], 0),
-        (&["--robots", "robots.txt", "common.log"], 0),
+        (&["--robots", "robots.txt", "common.log"], 3),
+        (&["--robots", "robots.txt", "bad.log", "common.log"], 3),
+        (&["--robots", "sitemap.xml", "bad.log"], 3),
+        (&["--robots", "bad.log", "bad.log"], 3),
+        (
+            &[
+                "--robots",
+                "robots.txt",
+                "--compare",
+                "robots.txt",
+                "bad.log",
+            ],
+            3,
+        ),
         (&["bad.log"], 2),
         (&["--robots", "robots.txt"], 2),
         (&["--robots", "robots.txt@soon", "bad.log"], 2),
@@ -691,10 +709,9 @@ fn exit_codes_differ_for_findings_usage_and_failures() {
             "no progress outside of a terminal"
         );
     }
-    assert_eq!(
-        case.json(&["--robots", "robots.txt", "common.log"])["log"]["no_user_agent"],
-        1
-    );
+    let output = case.run(&["--robots", "robots.txt", "common.log", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["log"]["no_user_agent"], 1);
 }
 
 #[test]
@@ -1233,7 +1250,7 @@ fn lines_that_are_lost_are_counted_and_fail() {
             0,
         ),
         (&["found.log", "--fail-on", "violation"], 1),
-        (&["common.log"], 0),
+        (&["common.log"], 3),
         (&["common.log", "--fail-on", "violation"], 3),
         (
             &[
@@ -1299,9 +1316,16 @@ fn absent_crawler_or_quiet_time_of_the_site_is_no_failure() {
         (["shop.example", "--since", "2026-11-23"], 0),
         (["shop.exmaple", "--crawler", "gptbot"], 3),
         (["shop.exmaple", "--since", "2026-11-23"], 3),
+        (["www.shop.example", "--top", "9"], 3),
     ] {
         let output = case.run(&[&site[..], &narrowed].concat());
         assert_eq!(output.status.code(), Some(code), "{narrowed:?}: {output:?}");
+        // The headline names the hosts of the log, if none is that of --site.
+        let text = String::from_utf8_lossy(&output.stdout);
+        let headline = text.split("\n\n").next().unwrap_or_default();
+        assert_eq!(headline.contains("blog.example"), code == 3, "{text}");
+        let is_near = narrowed[0].starts_with("www.");
+        assert_eq!(headline.contains("shop.example?"), is_near, "{text}");
     }
     let later = [&site[..], &["shop.example", "--until", "2026-11-23"]].concat();
     let log = &case.json(&later)["log"];
@@ -1786,6 +1810,7 @@ fn urls_of_sitemaps_are_compared_with_requests() {
         ),
         requests(BINGBOT, &["/shop/b", "/logo.png"]),
         requests(GPTBOT, &["/shop/a"]),
+        requests("Googlebot-Image/1.0", &["/shop/a"]),
     ];
     let pages = "<urlset><url><loc>https://www.shop.example</loc></url>\
         <url><loc>https://shop.example/shop/ä</loc></url>\
@@ -1821,7 +1846,9 @@ fn urls_of_sitemaps_are_compared_with_requests() {
     assert!(String::from_utf8_lossy(&table.stderr).contains("one a line"));
     // An image that a sitemap lists counts.
     assert_eq!(sitemap_numbers(&report, "bingbot"), [2, 3, 2, 0]);
-    assert_eq!(crawler(&report, "gptbot")["sitemap"], Value::Null);
+    for id in ["gptbot", "googlebot-image"] {
+        assert_eq!(crawler(&report, id)["sitemap"], Value::Null, "{id}");
+    }
     let of_one = case.json(&[&all[..], &["--crawler", "gptbot"]].concat());
     assert_eq!(sitemap_numbers(&of_one, "gptbot"), [1, 4, 1, 0]);
 
@@ -1988,6 +2015,10 @@ fn as_many_crawlers_and_paths_are_listed_as_asked() {
         let listed = shown(&[&one[..], &["--top", number]].concat());
         assert_eq!(listed.1, has_more, "{number}");
     }
+    // The page has its own limit.
+    shown(&["--csv", "--html", "out.html"]);
+    let page = fs::read_to_string(case.path("out.html")).expect("the page");
+    assert_eq!(page.matches("<h3 id=\"urls-").count(), 5);
     let none = case.run(&["--robots", "robots.txt", "access.log", "--top", "0"]);
     assert_eq!(none.status.code(), Some(2));
 }
@@ -2031,27 +2062,126 @@ fn log_without_methods_and_statuses_has_visits_and_no_pages() {
 }
 
 #[test]
-fn log_of_several_hosts_and_a_page_for_robots_txt_are_named_in_the_report() {
+fn log_of_several_hosts_is_named_in_the_report() {
     let hosts = ["shop.example", "www.shop.example", "blog.example"];
     let lines = hosts.map(|host| {
         let line = line("22/Nov/2026:10:00:00 +0000", "/a", BROWSER);
         format!("{host} {line}")
     });
+    // A line of JSON may have any host.
+    let long = "z".repeat(300);
+    let own = json!({"time": "2026-11-22T10:00:00Z", "method": "GET", "host": long, "target": "/", "status": 200, "bytes": 9, "user_agent": BROWSER});
     let case = Case::new(&[
         ("access.log", lines.concat().as_bytes()),
-        ("page.html", b"<!DOCTYPE html>\n<html></html>\n"),
+        ("own.log", format!("{own}\n").as_bytes()),
     ]);
-    let arguments = ["--robots", "page.html", "access.log"];
+    let arguments = ["--robots", "robots.txt", "access.log", "own.log"];
     let report = case.json(&arguments);
     assert_eq!(
         report["log"]["hosts"],
-        json!(["blog.example", "shop.example", "www.shop.example"])
+        json!([
+            "blog.example",
+            "shop.example",
+            "www.shop.example",
+            long[..255]
+        ])
     );
     let output = case.run(&[&arguments[..], &["--markdown", "--title", "Client"]].concat());
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("# Client\n"), "{text}");
-    assert!(
-        text.contains("blog.example") && text.contains("no robots.txt"),
-        "{text}"
-    );
+    assert!(text.contains("blog.example"), "{text}");
+}
+
+#[test]
+fn earlier_report_is_shown_beside_the_numbers_of_now() {
+    let at = "22/Nov/2026:10:00:00 +0000";
+    let before = [
+        line(at, "/cart/", GPTBOT).repeat(1_200),
+        line(at, "/", BINGBOT),
+    ];
+    let now = [line(at, "/", GPTBOT).repeat(7), line(at, "/", "CCBot/2.0")];
+    let case = Case::new(&[
+        ("before.log", before.concat().as_bytes()),
+        ("now.log", now.concat().as_bytes()),
+    ]);
+    let earlier = case.run(&["--robots", "robots.txt", "before.log", "--json"]);
+    case.write("before.json", &earlier.stdout);
+    let audit = |options: &[&str]| {
+        let compare = [
+            "--robots",
+            "robots.txt",
+            "now.log",
+            "--compare",
+            "before.json",
+        ];
+        let output = case.run(&[&compare[..], options].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let table = audit(&["--html", "out.html", "--table"]);
+    let rows = table.lines().filter(|row| row.contains(" → "));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
+    // Those that changed most come first; the others changed alike.
+    let gptbot = "GPTBot (not verified) 1,200 → 7 1,200 → 7";
+    assert_eq!(rows[1].join(" "), gptbot, "{table}");
+    for row in [
+        "bingbot (not verified, search) 1 → 0 0 → 0 gone",
+        "CCBot (not verified) 0 → 1 0 → 0 new",
+    ] {
+        assert!(rows.iter().any(|shown| shown.join(" ") == row), "{table}");
+    }
+    let wide = table
+        .lines()
+        .map(|row| Vec::from_iter(row.split_whitespace()));
+    let mut wide = wide.map(|row| row.join(" "));
+    assert!(wide.any(|row| row == "gptbot not verified 1200 7 1200 7"));
+    let markdown = audit(&["--markdown"]);
+    for row in [
+        "| GPTBot | not verified | 1,200 → 7 | 1,200 → 7 |",
+        "| bingbot | not verified | 1 → 0 (gone) | 0 → 0 |",
+        "| CCBot | not verified | 0 → 1 (new) | 0 → 0 |",
+    ] {
+        assert!(markdown.contains(row), "{row} in {markdown}");
+    }
+    let page = fs::read_to_string(case.path("out.html")).expect("the page");
+    for number in ["1,200 → 7", "1 → 0 (gone)", "0 → 1 (new)"] {
+        assert!(page.contains(&format!(">{number}</td>")), "{page}");
+    }
+    let csv = audit(&["--csv"]);
+    let rows = csv.lines().filter(|row| row.contains(",before,,"));
+    assert_eq!(rows.count(), 2, "{csv}");
+    let one = audit(&["--crawler", "GPTBot", "--markdown"]);
+    assert!(one.contains("1,200 → 7") && !one.contains("gone"), "{one}");
+    let of_site = audit(&["--site", "shop.example", "--markdown"]);
+    assert!(of_site.contains("another --site"), "{of_site}");
+    assert!(!markdown.contains("another --site"), "{markdown}");
+}
+
+/// A log without requests has no period, and not every file is ours.
+#[test]
+fn odd_earlier_reports_are_read_or_refused() {
+    let at = "22/Nov/2026:10:00:00 +0000";
+    let case = Case::new(&[
+        ("no.log", b""),
+        ("now.log", line(at, "/", GPTBOT).as_bytes()),
+    ]);
+    let arguments = ["--robots", "robots.txt"];
+    let mut earlier = case.json(&[&arguments[..], &["no.log"]].concat());
+    for (rows, code, shown) in [
+        (json!([]), 0, "a report without requests\n"),
+        (
+            json!([{"id": "x", "name": "x\nNo rule"}]),
+            0,
+            "x\u{fffd}No rule",
+        ),
+        (json!(vec![json!({}); 10_001]), 3, ""),
+    ] {
+        earlier["crawlers"] = rows;
+        case.write("before.json", earlier.to_string().as_bytes());
+        let compare = ["now.log", "--compare", "before.json"];
+        let output = case.run(&[&arguments[..], &compare].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(shown), "{text}");
+    }
 }

@@ -313,6 +313,8 @@ fn audit_is_limited_to_site_crawler_and_time() {
     assert_eq!(one["crawlers"].as_array().map(Vec::len), Some(1));
     assert_eq!(numbers(&one, "gptbot")[0], 200);
     assert_eq!(one["visitors"], 0);
+    let two = audit(&["--crawler", "GPTBot", "--crawler", "bingbot"]);
+    assert_eq!(two["crawlers"].as_array().map(Vec::len), Some(2));
     let other = [
         "--robots",
         "robots.txt",

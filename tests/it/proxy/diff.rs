@@ -280,6 +280,12 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     ]);
     let (code, by_urls) = case.json(&["robots.txt", "shop.yaml", "--urls", "urls"]);
     assert_eq!((code, &by_urls["compared"]), (Some(1), &json!(4)));
+    let changes = list(&by_urls["sites"][0], "access").iter();
+    let mut sides = changes.flat_map(|change| [&change["old"], &change["new"]]);
+    assert!(
+        sides.all(|side| side.get("would").is_none()),
+        "no mode belongs to a robots.txt"
+    );
     let of_bing = |change: &&Value| list(change, "crawlers").contains(&json!("bingbot"));
     let changes = list(&by_urls["sites"][0], "access").iter().filter(of_bing);
     let counts: Vec<[&Value; 2]> = changes
@@ -292,6 +298,15 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
             [&json!("/search?a"), &json!(1)]
         ]
     );
+
+    let arguments = ["robots.txt", "shop.yaml", "--urls", "urls"];
+    let output = case.run(&[&arguments[..], &["--crawler", "bingbot", "--csv"]].concat());
+    let csv = String::from_utf8(output.stdout).expect("text");
+    let rows = "site,change,crawlers,url,before,rule before,now,rule now\n\
+        shop.example,lose access,bingbot,/find/1,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,lose access,bingbot,/find/2,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,gain access,bingbot,/search?a,\"disallowed\",Disallow: /search,\"allowed\",\n";
+    assert!(csv.starts_with(rows), "{csv}");
 
     let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);
     let change = &list(&by_log["sites"][0], "access")[0];
@@ -316,7 +331,8 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
 #[test]
 fn diff_compares_on_the_urls_of_a_sitemap() {
     let sitemap = "\u{feff} <urlset><url><loc>https://shop.example/cart/1</loc></url>\
-        <url><loc>https://shop.example/about</loc></url></urlset>";
+        <url><loc>https://shop.example/about</loc></url>\
+        <url><loc>https://shop.example/cart/1</loc></url></urlset>";
     let index =
         "<sitemapindex><sitemap><loc>https://shop.example/NAME.xml</loc></sitemap></sitemapindex>";
     let case = Case::new(&[
@@ -434,7 +450,7 @@ fn log_counts_requests_and_paths_by_crawler() {
     let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
     let words = "lose access: 3 requests (2 paths), gain access: 1 request (1 path)";
     assert!(
-        text.contains(&format!("gptbot, 5 requests: {words}\n")),
+        text.contains(&format!("gptbot, 5 requests; {words}\n")),
         "{text}"
     );
     assert_eq!(names(&text, " access: 1 request (1 path)\n"), 10, "{text}");
@@ -470,7 +486,13 @@ fn option_crawler_compares_only_this_crawler() {
             assert_eq!(difference["compared"], json!(compared));
         }
         let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
-        assert!(text.contains("Only gptbot was compared."), "{text}");
+        assert!(text.contains("Compared only for gptbot."), "{text}");
+    }
+    let two = ["--crawler", "GPTBot", "--crawler", "bingbot"];
+    let (_, difference) = case.json(&[&["old.txt", "new.txt"], &two[..]].concat());
+    assert_eq!(difference["crawler"], "gptbot, bingbot");
+    for change in list(&difference["sites"][0], "access") {
+        assert_eq!(change["crawlers"], json!(["bingbot", "gptbot"]));
     }
     let arguments = ["old.txt", "new.txt", "--crawler", "nobot"];
     assert_eq!(case.run(&arguments).status.code(), Some(2));

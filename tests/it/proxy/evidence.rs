@@ -682,7 +682,9 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
     ] {
         gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
     }
-    wait_for_entries(&gate, 2);
+    let forged = format!("User-Agent: {GPTBOT}\r\nAuthorization: License forged\r\n");
+    assert_eq!(gate.get(HOST, "/token", &forged).status, 200);
+    wait_for_entries(&gate, 3);
     let status = status(&gate);
     let chains = status["chains"].as_array().expect("chains").iter();
     let crawlers: Vec<&str> = chains
@@ -700,21 +702,24 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
         found,
         [
             [&json!("/story"), &json!(true), &json!("pass")],
-            [&json!("/cart/1"), &json!(null), &json!("block")]
+            [&json!("/cart/1"), &json!(null), &json!("block")],
+            [&json!("/token"), &json!(true), &json!("pass")]
         ]
     );
     let directory = unpacked(&gate.path("reserved.tar"));
     let page = read(&directory.path().join("report.html"));
     for part in [
-        "1 request although a reservation of text and data mining was published",
-        "not disallowed by robots.txt; although a reservation",
-        "refused 1 of 2 requests",
+        "1 request to a page with a published reservation of text and data mining",
+        "not disallowed by robots.txt; to a page with a published reservation",
+        "not disallowed by robots.txt; with a licence token; to a page with a published reservation",
+        "refused 1 of 3 requests",
         "whether the operator mined a page",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
-    assert!(checked.contains("although a reservation"), "{checked}");
+    let reserved = checked.matches("page with a published reservation").count();
+    assert_eq!(reserved, 2, "{checked}");
     // The case of a crawler goes into a directory, too.
     let output = gate.path("cases/").display().to_string() + "/";
     let export = "export --site shop --from 2020-01-01 --crawler GPTBot -o";
@@ -723,20 +728,38 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
     assert!(gate.path("cases/gptbot.tar").is_file());
 }
 
-/// The policy corrects the registry: `*` does not bind the crawler. Its reservation is still public.
+/// The policy corrects the registry: `*` does not bind the crawler, and a group that names it only
+/// blocks it. Its reservation is still public.
 #[test]
 fn crawler_that_is_not_bound_is_not_accused() {
+    for (agents, status, rejudged, words) in [
+        ("*", 200, "allowed", "not disallowed by robots.txt"),
+        (
+            "GPTBot",
+            403,
+            "disallowed",
+            "may be no violation: robots.txt does not bind this crawler",
+        ),
+    ] {
+        assert_not_bound(agents, status, rejudged, words);
+    }
+}
+
+/// With a group for these agents, `/private/` gets this status, and all statements on the request
+/// have these words.
+fn assert_not_bound(agents: &str, status: u16, rejudged: &str, words: &str) {
     let origin = Origin::plain();
     let policy = "hosts: [shop.example]\ncrawlers: [{ token: GPTBot, binds: never }]\n\
-                  robots: { origin: replace, content_signal: { ai-train: no }, \
-                  groups: [{ agents: \"*\", disallow: [/private/] }] }\n\
+                  robots: { origin: replace, license: https://shop.example/l.xml, content_signal: { ai-train: no }, \
+                  groups: [{ agents: AGENTS, disallow: [/private/] }] }\n\
                   enforcement: { mode: enforce, behind_cache: no }\n";
     let gate = Setup::before(origin.address)
-        .policy("shop", policy)
+        .policy("shop", &policy.replace("AGENTS", &format!("'{agents}'")))
         .settings("evidence: on")
         .start();
     assert_eq!(visit(&gate, "/.well-known/tdmrep.json"), 200);
-    assert_eq!(visit(&gate, "/private/1"), 200);
+    let licensed = format!("User-Agent: {GPTBOT}\r\nAuthorization: License forged\r\n");
+    assert_eq!(gate.get(HOST, "/private/1", &licensed).status, status);
     wait_for_entries(&gate, 1);
     let findings = case(&gate, "unbound.tar");
     let requests = findings["requests"].as_array().expect("requests");
@@ -744,11 +767,18 @@ fn crawler_that_is_not_bound_is_not_accused() {
         .iter()
         .map(|one| [&one["target"], &one["kind"], &one["rejudged"]])
         .collect();
-    let expected = ["/private/1", "not_bound", "allowed"].map(Value::from);
+    let expected = ["/private/1", "not_bound", rejudged].map(Value::from);
     assert_eq!(found, [expected.each_ref()]);
     let directory = unpacked(&gate.path("unbound.tar"));
     let checked = check_by_hand(directory.path(), &[&key(&gate)]).expect("the case holds");
-    assert!(checked.contains("/private/1 not bound by"), "{checked}");
+    let page = read(&directory.path().join("report.html"));
+    for text in [&checked, &page] {
+        assert!(text.contains(words), "{words}: {text}");
+        let is_licensed = text.contains("with a licence token");
+        assert_eq!(is_licensed, status == 200, "{text}");
+    }
+    let is_not_bound = checked.contains("/private/1 not bound by");
+    assert_eq!(is_not_bound, status == 200, "{checked}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     /// Sends the request to a server and passes the response on to the client's side. After a
     /// failure it tries another server or connection, as long as `upstreams` allows that.
     pub async fn send_and_relay(&mut self) -> Result<()> {
+        use AttemptProgress::*;
         loop {
             let mut origin = self.connect().await?;
             let error = match poll_fn(|context| self.poll_transfer(&mut origin, context)).await {
@@ -26,13 +27,13 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 Err(error) => error,
             };
             let reached = if !self.response.is_before_body() {
-                AttemptProgress::Body
+                Body
             } else if !self.response.is_before_first_byte() {
-                AttemptProgress::Bytes
+                Bytes
             } else if origin.is_reused {
-                AttemptProgress::KeptConnection
+                KeptConnection
             } else {
-                AttemptProgress::NewConnection
+                NewConnection
             };
             if !self.report_failure(reached, &error) {
                 return Err(error);

@@ -33,7 +33,7 @@ struct OriginConnection {
 }
 
 /// Whether the client waits for a 100 (Continue) before it sends the body.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum ContinueState {
     /// It does not wait, or not any more.
     None,
@@ -43,7 +43,7 @@ enum ContinueState {
 }
 
 /// What the client got.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum RoundTripOutcome {
     /// The whole response of the origin.
     Whole,
@@ -212,7 +212,8 @@ impl<'e, C: ClientSide> RoundTrip<'e, C> {
 
     /// Waits until all that was sent has left.
     async fn flush(&mut self) -> Result<()> {
-        let flushed = poll_fn(|context| self.client.poll_flush(context)).await;
-        flushed.map_err(|error| client_error(ErrorType::WriteError, error))
+        poll_fn(|context| self.client.poll_flush(context))
+            .await
+            .map_err(|error| client_error(ErrorType::WriteError, error))
     }
 }

@@ -13,7 +13,11 @@ use crate::forwarding::{EditableHead, is_dropped_from_response, remove_connectio
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
 use crate::requests::{MAX_UNRESERVED, body_reservation, head_reservation};
 use http::{StatusCode, header};
-use pingora_core::{Error, ErrorType, Result};
+use pingora_core::{
+    Error,
+    ErrorType::{HTTPStatus, InvalidHTTPHeader, WriteError},
+    Result,
+};
 use std::task::{Context, Poll};
 
 /// The most informational responses before the final one.
@@ -32,10 +36,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             if !head.status.is_informational() {
                 // Nothing of it was sent.
                 if self.ticket.lacks_buffer_space() {
-                    return Err(
-                        Error::explain(ErrorType::HTTPStatus(503), "no space in buffers")
-                            .into_down(),
-                    );
+                    return Err(Error::explain(HTTPStatus(503), "no space in buffers").into_down());
                 }
                 self.keeps_origin = head.keeps_alive && head.framing != ResponseFraming::UntilClose;
                 return self.relay_body(context);
@@ -43,7 +44,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             self.informational += 1;
             if self.informational > MAX_INFORMATIONAL {
                 return Err(origin_error(
-                    ErrorType::InvalidHTTPHeader,
+                    InvalidHTTPHeader,
                     "too many informational responses",
                 ));
             }
@@ -57,11 +58,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         let parsed = response.parse_head(self.is_head, |parsed| self.relay_head(parsed));
         self.response = response;
         parsed.map_err(|error| {
-            origin_error_from(
-                ErrorType::InvalidHTTPHeader,
-                "while reading the response",
-                error,
-            )
+            origin_error_from(InvalidHTTPHeader, "while reading the response", error)
         })
     }
 
@@ -111,9 +108,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         let body = match head.framing {
             ResponseFraming::None => 0,
             ResponseFraming::Length(length) if length <= MAX_UNRESERVED as u64 => 0,
-            ResponseFraming::Length(_) | ResponseFraming::Chunked | ResponseFraming::UntilClose => {
-                body_reservation(&lines, RESPONSE_READ_AHEAD)
-            }
+            _ => body_reservation(&lines, RESPONSE_READ_AHEAD),
         };
         self.ticket
             .reserve_buffers(head_reservation(head.length) + body);
@@ -148,7 +143,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                         self.body_bytes += count as u64;
                     }
                     Poll::Ready(Err(error)) => {
-                        return Err(client_error(ErrorType::WriteError, error));
+                        return Err(client_error(WriteError, error));
                     }
                 }
             } else if self.response.is_body_finished() {
@@ -157,19 +152,13 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                         self.client.end_body(trailers)
                     });
                     trailers.map_err(|MalformedBody| {
-                        origin_error(
-                            ErrorType::InvalidHTTPHeader,
-                            "the response has malformed trailers",
-                        )
+                        origin_error(InvalidHTTPHeader, "the response has malformed trailers")
                     })?;
                 }
                 return Ok(WaitingFor::Nothing);
             } else {
                 let has_decoded = self.response.decode_more().map_err(|MalformedBody| {
-                    origin_error(
-                        ErrorType::InvalidHTTPHeader,
-                        "the response has a malformed chunk",
-                    )
+                    origin_error(InvalidHTTPHeader, "the response has a malformed chunk")
                 })?;
                 if !has_decoded {
                     return Ok(WaitingFor::Origin);

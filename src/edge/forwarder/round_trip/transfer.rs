@@ -8,6 +8,7 @@ use crate::edge::forwarder::client_side::{BodyError, ClientSide};
 use crate::edge::forwarder::field_lines::FieldLines;
 use crate::edge::forwarder::origin_io::{self, client_error, origin_error, origin_error_from};
 use crate::edge::slow_client::PlaceReleaseTimer;
+use WaitingFor::{Client, Nothing, Origin};
 use http::StatusCode;
 use pingora_core::ErrorType::{
     ConnectionClosed, HTTPStatus, InvalidHTTPHeader, ReadError, ReadTimedout, WriteError,
@@ -30,7 +31,7 @@ use tokio::time::Instant;
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The side that a direction waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum WaitingFor {
     /// Neither: this direction is over.
     Nothing,
@@ -39,7 +40,7 @@ pub enum WaitingFor {
 }
 
 /// Why a round trip waits. Each has its own timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitReason {
     /// The origin has to take more of the request.
     OriginWrite,
@@ -52,7 +53,7 @@ enum WaitReason {
 }
 
 /// The state of both directions, except for their buffers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct TransferState {
     /// The present wait and its end. `None` after bytes moved.
     wait: Option<(WaitReason, Instant)>,
@@ -80,15 +81,15 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     ) -> Poll<Result<()>> {
         let request = self.poll_request(&mut origin.stream, context)?;
         let response = self.poll_response(&mut origin.stream, context)?;
-        if response == WaitingFor::Nothing {
+        if response == Nothing {
             return Ready(Ok(()));
         }
-        if response == WaitingFor::Origin
+        if response == Origin
             && let Ready(Err(error)) = self.client.poll_flush(context)
         {
             return Ready(Err(client_error(WriteError, error)));
         }
-        if (request == WaitingFor::Nothing || self.request.is_complete)
+        if (request == Nothing || self.request.is_complete)
             && let Ready(gone) = self.client.poll_client_left(context)
         {
             return Ready(Err(client_error(WriteError, gone)));
@@ -110,7 +111,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     ) -> Poll<Result<()>> {
         use WaitReason::*;
 
-        if request != WaitingFor::Client && response != WaitingFor::Client {
+        if request != Client && response != Client {
             self.transfer.slow_client.end_wait();
         } else if !self.track_client_wait(context) {
             let kind = if self.has_sent_head {
@@ -122,18 +123,18 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         }
         let timeouts = origin.route.timeouts;
         let (reason, limit) = match (request, response) {
-            (_, WaitingFor::Client) => {
+            (_, Client) => {
                 self.transfer.wait = None;
                 return Pending;
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
-            (WaitingFor::Client, _) if self.has_sent_head => (OriginRead, timeouts.read),
-            (WaitingFor::Client, _) if self.continue_state == ContinueState::Expected => {
+            (Client, _) if self.has_sent_head => (OriginRead, timeouts.read),
+            (Client, _) if self.continue_state == ContinueState::Expected => {
                 (Continue, CONTINUE_TIMEOUT)
             }
-            (WaitingFor::Client, _) => (ClientBody, self.forwarder.stall),
-            (WaitingFor::Origin, _) => (OriginWrite, timeouts.write),
-            (WaitingFor::Nothing, _) => (OriginRead, timeouts.read),
+            (Client, _) => (ClientBody, self.forwarder.stall),
+            (Origin, _) => (OriginWrite, timeouts.write),
+            (Nothing, _) => (OriginRead, timeouts.read),
         };
         let until = match self.transfer.wait {
             Some((before, until)) if before == reason => until,
@@ -182,15 +183,15 @@ impl<C: ClientSide> RoundTrip<'_, C> {
         loop {
             let has_read = self.read_client_body(context)?.is_ready();
             if self.transfer.write_error.is_some() {
-                return Ok(WaitingFor::Nothing);
+                return Ok(Nothing);
             }
             match self.poll_write(stream, context) {
-                Pending => return Ok(WaitingFor::Origin),
+                Pending => return Ok(Origin),
                 Ready(Ok(())) if self.request.is_complete => {
                     self.ticket.release_body_space();
-                    return Ok(WaitingFor::Nothing);
+                    return Ok(Nothing);
                 }
-                Ready(Ok(())) if !has_read => return Ok(WaitingFor::Client),
+                Ready(Ok(())) if !has_read => return Ok(Client),
                 Ready(Ok(())) => {}
                 Ready(Err(error)) if !self.request.is_partly_written => {
                     return Err(origin_error_from(
@@ -286,14 +287,14 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             } else {
                 self.relay_body(context)?
             };
-            if waiting_for != WaitingFor::Origin {
+            if waiting_for != Origin {
                 return Ok(waiting_for);
             }
             if !self.response.is_before_body() {
                 match self.client.poll_capacity(context) {
                     Pending => {
                         self.response.shrink_buffer();
-                        return Ok(WaitingFor::Client);
+                        return Ok(Client);
                     }
                     Ready(capacity) => capacity.map_err(|error| client_error(WriteError, error))?,
                 }
@@ -301,7 +302,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
             let read = origin_io::poll_read(stream, self.response.input_buffer(), context);
             self.response.mark_read();
             match read {
-                Pending => return Ok(WaitingFor::Origin),
+                Pending => return Ok(Origin),
                 Ready(Ok(1..)) => self.transfer.wait = None,
                 Ready(Ok(0)) => return self.handle_origin_close(),
                 Ready(Err(error)) => {
@@ -320,7 +321,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
     fn handle_origin_close(&mut self) -> Result<WaitingFor> {
         if self.response.ends_by_close() {
             self.client.end_body(&[]);
-            return Ok(WaitingFor::Nothing);
+            return Ok(Nothing);
         }
         if let Some(error) = self.transfer.write_error.take() {
             return Err(origin_error_from(

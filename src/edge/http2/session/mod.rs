@@ -22,7 +22,6 @@ use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use pingora_core::server::ShutdownWatch;
 use std::future::poll_fn;
-use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{
@@ -156,6 +155,7 @@ impl<'e> Http2Session<'e> {
 
     /// Takes turns, and handles the timeouts. Ready when the connection is over.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<SessionEnd> {
+        use DueStep::*;
         loop {
             if let Ready(end) = self.poll_turn(context) {
                 return Ready(end);
@@ -165,15 +165,15 @@ impl<'e> Http2Session<'e> {
                 gauge.set_active(is_active);
             }
             match ready!(self.timeouts.poll(is_active, context)) {
-                DueStep::FirstGoaway => self.send_graceful_goaway(),
+                FirstGoaway => self.send_graceful_goaway(),
                 // The client has not read the first one in time. A request that it is sending is
                 // not taken, which this GOAWAY tells (RFC 9113 section 6.8).
-                DueStep::LastGoaway => {
+                LastGoaway => {
                     self.timeouts.count_goaway();
                     self.connection.abrupt_shutdown(Reason::NO_ERROR);
                 }
-                DueStep::Close => return Ready(Ok(())),
-                DueStep::PingTimeout => {
+                Close => return Ready(Ok(())),
+                PingTimeout => {
                     return Ready(Err((CloseReason::NoPong, "no pong".to_owned())));
                 }
             }
@@ -250,26 +250,26 @@ impl<'e> Http2Session<'e> {
             self.waker.pause(context.waker());
             is_due = accepted.is_ready();
             if let Ready(accepted) = accepted
-                && let ControlFlow::Break(end) = self.accept(accepted)
+                && let Some(end) = self.accept(accepted)
             {
                 return Ready(end);
             }
         }
     }
 
-    /// Handles a new request, or drops it if the connection is being closed. Breaks at the end of
-    /// the connection.
-    fn accept(&mut self, accepted: Option<AcceptedRequest>) -> ControlFlow<SessionEnd> {
+    /// Handles a new request, or drops it if the connection is being closed. Returns how the
+    /// session ended, if it is over.
+    fn accept(&mut self, accepted: Option<AcceptedRequest>) -> Option<SessionEnd> {
         match (accepted, self.closed_for) {
             (Some(Ok((request, respond))), None) => self.handle_request(request, respond),
             (Some(Ok(_)), Some(_)) => {}
-            (None, None) => return ControlFlow::Break(Ok(())),
-            (Some(Err(error)), None) => return ControlFlow::Break(end_after_error(&error)),
+            (None, None) => return Some(Ok(())),
+            (Some(Err(error)), None) => return Some(end_after_error(&error)),
             (None | Some(Err(_)), Some(reason)) => {
-                return ControlFlow::Break(Err((CloseReason::Http2, reason.to_owned())));
+                return Some(Err((CloseReason::Http2, reason.to_owned())));
             }
         }
-        ControlFlow::Continue(())
+        None
     }
 
     /// Adds the work on a request.

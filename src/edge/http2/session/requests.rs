@@ -2,7 +2,7 @@
 //! answers the request itself, or the [`Forwarder`] or Pingora's proxy sends the request to the
 //! origin.
 
-use super::{Http2Session, RequestOutcome, UnrecordedResponse};
+use super::{Http2Session, Recorded, RequestOutcome, Reset, Sent, UnrecordedResponse};
 use crate::edge::context::{EdgeContext, PINGORA_UPLOAD_BYTES};
 use crate::edge::forwarder::{
     FORWARDER_UPLOAD_BYTES, Forwarder, OriginRequest, RoundTrip, RoundTripOutcome,
@@ -101,10 +101,7 @@ impl<'e> Http2Session<'e> {
             _ => sending.send_data(body, true).is_ok(),
         };
         if is_sent {
-            self.handle_request_outcome(RequestOutcome::Sent(
-                stream,
-                Some(UnrecordedResponse::Answer(answer)),
-            ));
+            self.handle_request_outcome(Sent(stream, Some(UnrecordedResponse::Answer(answer))));
         } else if reserve_space(&mut answer, WAITING_ANSWER_BYTES) {
             self.start(send_answer_body(stream, answer, self.output.clone()));
         } else {
@@ -141,10 +138,11 @@ impl<'e> Http2Session<'e> {
             };
             let trailers = HEAD_COPIES * max_header_list(self.edge.limits());
             let upload = framing.buffered_bytes(STREAM_WINDOW as usize + ahead) + trailers;
-            match framing {
+            if framing == BodyFraming::None {
                 // Trailers may follow all the same, and wait until the response is over.
-                BodyFraming::None => space += upload,
-                BodyFraming::Length(_) | BodyFraming::Chunked => body = upload,
+                space += upload;
+            } else {
+                body = upload;
             }
         }
         let required_body = self.edge.required_body_bytes(&ticket, framing);
@@ -245,7 +243,7 @@ impl RequestToForward {
         .await
         {
             Ok(Ok(())) => {}
-            Ok(Err(StreamClosed)) => return RequestOutcome::Reset,
+            Ok(Err(StreamClosed)) => return Reset,
             Err(_) => return self.answer_timeout().await,
         }
         match edge
@@ -269,7 +267,7 @@ impl RequestToForward {
             .send_head(answer_head(&answer), answer.body().is_empty())
             .is_err()
         {
-            return RequestOutcome::Reset;
+            return Reset;
         }
         send_answer_body(self.stream, (self.ticket, answer).into(), self.output).await
     }
@@ -374,9 +372,9 @@ async fn send_answer_body(
     if sent.is_err() {
         let bytes = answer.answer.body().len().saturating_sub(body.len());
         record_answer(answer, SentAmount::Partial(bytes as u64));
-        return RequestOutcome::Recorded;
+        return Recorded;
     }
-    RequestOutcome::Sent(stream, Some(UnrecordedResponse::Answer(answer)))
+    Sent(stream, Some(UnrecordedResponse::Answer(answer)))
 }
 
 /// Has the forwarder send a request. If the response broke off, resets the stream.
@@ -396,15 +394,15 @@ fn run_forwarder(
             .await;
         let mut stream = client.stream;
         if outcome != RoundTripOutcome::BrokenOff {
-            return RequestOutcome::Sent(stream, Some(UnrecordedResponse::Response(record)));
+            return Sent(stream, Some(UnrecordedResponse::Response(record)));
         }
         record.finish(true);
         if stream.sending.check_reset() {
-            return RequestOutcome::Reset;
+            return Reset;
         }
         // h2 writes first what came before.
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
-        RequestOutcome::Recorded
+        Recorded
     }
 }

@@ -213,8 +213,10 @@ impl ListenerCertificates {
         let by_name = self.by_name.load();
         let acme = self.acme.as_ref();
         let named = name.and_then(|name| {
-            let exact = by_name.exact.get(name).cloned();
-            exact
+            by_name
+                .exact
+                .get(name)
+                .cloned()
                 .or_else(|| acme?.certificate(name))
                 .or_else(|| by_name.wildcard_certificate(name).cloned())
         });

@@ -12,7 +12,6 @@ pub use rules::*;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, SourceSpan};
 
 /// One lint.
-#[derive(Clone, Copy, Debug)]
 pub struct Lint {
     /// A stable name in kebab-case, which people can search for.
     pub id: &'static str,

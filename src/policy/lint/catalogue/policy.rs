@@ -96,7 +96,7 @@ lints! {
     /// that matches a URL below that path. It does not report `/shop/` if an Allow opens `/shop/help/`,
     /// nor `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all URLs,
     /// even with a `path_regex`. A rule with `application/pdf` in `types` also counts as one for
-    /// `/*.pdf$`. For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
+    /// `/*.pdf$` (`/docs/*.pdf$` with the path `/docs/`). For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
     /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of
     /// a very large policy.
     ///
@@ -269,8 +269,9 @@ lints! {
     /// Fix: name a licence. Check the origin's file with `check --origin-robots FILE`.
     ///
     /// A crawler is not asked if neither its group nor the site names a licence. Crawlers for which
-    /// robots.txt disallows everything are blocked, not asked. This is a note if `purposes` does not
-    /// disallow them: then a group does, or the origin's robots.txt.
+    /// robots.txt disallows everything are blocked, not asked. This is reported if `purposes` or the
+    /// origin's robots.txt disallows it. To block a crawler, write `unlicensed: pass` for it under
+    /// `agents`.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.

@@ -20,7 +20,6 @@ mod lines;
 mod signal_lines;
 
 /// The findings, and the text that they point into.
-#[derive(Debug)]
 pub struct FileFindings {
     /// The file as text, with `?` for each byte that is not UTF-8, so that places stay right.
     pub source: SourceFile,

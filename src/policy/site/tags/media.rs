@@ -4,7 +4,7 @@
 //! as unknown, because the types of its parts are only in its body.
 
 /// The media types that a response may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum ResponseMedia<'a> {
     /// Those of its Content-Type, joined with commas: mostly one, or none.
     Listed(&'a [u8]),

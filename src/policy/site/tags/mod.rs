@@ -22,7 +22,7 @@ use media::ResponseMedia;
 const MAX_COMBINATIONS: usize = 1_024;
 
 /// The compiled `indexing` rules of a site.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TagRules {
     rules: Vec<TagRule>,
     /// The patterns of all rules, indexed. `owners` has the rule of each pattern.
@@ -36,7 +36,7 @@ pub struct TagRules {
 }
 
 /// A rule whose conditions on the path hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SelectedTagRule {
     /// Its index in the plan.
     pub rule: u16,
@@ -48,7 +48,7 @@ pub struct SelectedTagRule {
 pub type SelectedRules = SmallVec<[SelectedTagRule; 8]>;
 
 /// X-Robots-Tag lines of a rule, or of several.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct TagLines {
     /// The directives, to be merged with the origin's.
     pub tags: RobotsTags,
@@ -342,7 +342,6 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
 }
 
 /// What is done with the X-Robots-Tag lines of the origin's response.
-#[derive(Debug)]
 pub enum TagHeaderEdit<'a> {
     /// They stay, and these lines are added.
     Add(&'a [String]),

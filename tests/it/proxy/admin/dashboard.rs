@@ -140,8 +140,10 @@ fn history_survives_a_crash_and_links_to_the_policy() {
     // Enforcement alone blocks no unknown bot.
     assert_eq!(
         report["totals"],
-        json!({"requests": 35, "against_rules": 26, "not_counted": 0, "blocked": 0, "license_demanded": 0, "would_block": 25,
-            "unknown_bots_would_block": 1, "pretended": 0, "tools": 0}),
+        json!({"requests": 35, "against_rules": 26, "not_counted": 0, "blocked": 0, "blocked_against_rules": 0,
+            "license_demanded": 0, "would_block": 25, "would_block_against_rules": 25,
+            "unknown_bots_would_block": 1,
+            "unknown_bots_would_block_against_rules": 1, "pretended": 0, "tools": 0}),
     );
     let site = &report["sites"][0];
     assert_eq!(
@@ -170,6 +172,12 @@ fn history_survives_a_crash_and_links_to_the_policy() {
     let counted = "kind=violation&#38;identity=unverified\">25</a>";
     assert!(samples.contains(counted), "all requests: {samples}");
     assert_eq!(samples.matches("<section id=").count(), 1, "no impostors");
+    let observed = "Enforcement would have blocked it.";
+    assert_eq!(samples.matches(observed).count(), 20, "{samples}");
+    // Enforcement alone blocks no unknown bot.
+    let of_unknown_bots = page(&gate, "/violations?crawler=other");
+    assert!(!of_unknown_bots.contains(observed), "{of_unknown_bots}");
+    assert!(of_unknown_bots.contains("<code>purposes: { other: enforce }</code>"));
     assert!(
         samples.contains("From 127.0.0.0, "),
         "a network and no address: {samples}"
@@ -353,8 +361,10 @@ fn impostors_do_not_count_against_the_crawler() {
     );
     assert_eq!(
         report["totals"],
-        json!({"requests": 10, "against_rules": 3, "not_counted": 0, "blocked": 0, "license_demanded": 0, "would_block": 3,
-            "unknown_bots_would_block": 0, "pretended": 4, "tools": 0}),
+        json!({"requests": 10, "against_rules": 3, "not_counted": 0, "blocked": 0, "blocked_against_rules": 0,
+            "license_demanded": 0, "would_block": 3, "would_block_against_rules": 3,
+            "unknown_bots_would_block": 0,
+            "unknown_bots_would_block_against_rules": 0, "pretended": 4, "tools": 0}),
         "impostors are no crawlers"
     );
     assert_eq!(
@@ -550,8 +560,10 @@ fn first_day_overview_accuses_no_crawler_and_has_an_end() {
     let report = read_json(&gate.command(&["report", "--json"]));
     assert_eq!(
         report["totals"],
-        json!({"requests": 4, "against_rules": 0, "not_counted": 3, "blocked": 0, "license_demanded": 0, "would_block": 3,
-            "unknown_bots_would_block": 0, "pretended": 0, "tools": 0}),
+        json!({"requests": 4, "against_rules": 0, "not_counted": 3, "blocked": 0, "blocked_against_rules": 0,
+            "license_demanded": 0, "would_block": 3, "would_block_against_rules": 0,
+            "unknown_bots_would_block": 0,
+            "unknown_bots_would_block_against_rules": 0, "pretended": 0, "tools": 0}),
     );
     let [part] = &report["not_counted"].as_array().expect("parts")[..] else {
         panic!("{report}")

@@ -135,6 +135,33 @@ fn unchanged_policy_is_reported_with_when_it_was_loaded() {
 }
 
 #[test]
+fn edited_defaults_are_reloaded_for_every_site() {
+    let nginx = Nginx::start(None);
+    let other = format!("hosts: [other.example]\n{}", policy(2));
+    let gate = Setup::before(nginx.address)
+        .policy("defaults", "robots: { comment: first }\n")
+        .policy("site", &policy(1))
+        .policy("other", &other)
+        .start();
+    let wait_for = |comment: &str, is_there: bool| {
+        for host in [HOST, "other.example"] {
+            eventually("the robots.txt", || {
+                let served = gate.get(host, "/robots.txt", "");
+                (served.text().contains(comment) == is_there).then_some(())
+            });
+        }
+    };
+    wait_for("# first", true);
+    gate.write_policy("defaults", "robots: { comment: second }\n");
+    wait_for("# second", true);
+    fs::remove_file(gate.path("policies/defaults.yaml")).expect("removed");
+    wait_for("# second", false);
+    let output = gate.command(&["reload", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["sites"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn edited_policy_is_reloaded_by_the_watch() {
     let nginx = Nginx::start(None);
     let gate = Setup::before(nginx.address)

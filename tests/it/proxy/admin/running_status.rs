@@ -441,8 +441,8 @@ fn undeclared_proxy_is_a_problem_with_its_setting() {
     );
     flood(&gate, 9, "shop.example", "/", through_proxy);
     let found = wait_for_problem(&gate, "undeclared_proxy");
-    assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [127.0.0.1]"));
-    gate.log.wait_for("trusted_proxies: [127.0.0.1]");
+    assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [\"127.0.0.1\"]"));
+    gate.log.wait_for("trusted_proxies: [\"127.0.0.1\"]");
     let trusting = Setup::before(origin.address)
         .policy("shop", POLICY)
         .settings("trusted_proxies: [127.0.0.1]")
@@ -786,6 +786,8 @@ fn first_day_and_a_stale_copy_say_until_when() {
         Some(unproven(&gate)[0]["until"].clone()).filter(Value::is_string)
     });
     assert_eq!(unproven(&gate)[0]["history"], "unknown");
+    let gauge = "crawlgate_site_unproven_hosts{site=\"shop\"}";
+    gate.wait_for_metric(gauge, 1.0);
     assert_eq!(
         (
             logged(&gate, "events.log", "/cart/"),
@@ -808,6 +810,7 @@ fn first_day_and_a_stale_copy_say_until_when() {
     eventually("the first day is over", || {
         (unproven(&gate) == json!([])).then_some(())
     });
+    gate.wait_for_metric(gauge, 0.0);
     assert_eq!(explained(&gate, "/cart/")["older_until"], Value::Null);
     gate.write_policy("shop", &policy("/new/"));
     assert!(gate.command(&["reload"]).status.success());

@@ -256,6 +256,8 @@ fn wrong_usage_exits_2_with_the_error_on_stderr() {
         ],
         &["crawlers", "--purpose", "world-domination"],
         &["crawlers", "GPTBot", "--identify", "x"],
+        &["tester", "robots.txt", "--agent", "Googlebot,Bingbot", "/"],
+        &["tester", "robots.txt", "--agent", "Googlebot"],
         &["pause", "--for", "soon"],
         &["run"],
         &["run", "--origin", "shop.example"],
@@ -941,12 +943,108 @@ fn check_of_several_policies_shows_no_robots_txt() {
 }
 
 #[test]
+fn shared_fields_apply_unless_a_policy_has_its_own() {
+    let shared = "# For all.\npurposes:\n  training: disallow\n  seo: disallow\nenforcement: { mode: enforce }\n";
+    let blog =
+        "hosts: [blog.example]\nrobots: { origin: replace }\npurposes: { training: allow }\n";
+    let policies = directory(&[
+        ("defaults.yaml", shared),
+        ("shop.yaml", GOOD),
+        ("blog.yaml", blog),
+    ]);
+    let defaults = format!("{}/defaults.yaml", path(&policies));
+    for (host, agent, action, line) in [
+        ("shop.example", "GPTBot", "block", Some(3)),
+        ("blog.example", "GPTBot", "pass", None),
+        ("shop.example", "AhrefsBot", "block", Some(4)),
+        ("blog.example", "AhrefsBot", "block", Some(4)),
+    ] {
+        let question = ["explain", "--json", "--policies", path(&policies)];
+        let request = ["--host", host, "--user-agent", agent, "/"];
+        let explained = json(&crawlgate(&[&question[..], &request].concat()));
+        assert_eq!(explained["action"]["kind"], action, "{host} {agent}");
+        if let Some(line) = line {
+            let place = explained["rule"]["source"].as_str().unwrap_or_default();
+            let expected = format!("{defaults}:{line}:");
+            assert!(place.starts_with(&expected), "{host} {agent}: {place}");
+        }
+    }
+    let wrong = "# For all.\nenforcement: { mode: forbid }\n";
+    std::fs::write(&defaults, wrong).expect("a file");
+    // It is one mistake, though both policies have it.
+    for checked in [path(&policies), defaults.as_str()] {
+        let output = crawlgate(&["check", checked]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let shown = text(&output.stdout);
+        let place = format!("{defaults}:2:22");
+        assert_eq!(shown.matches(&place).count(), 1, "{shown}");
+    }
+    // Neither a link to nowhere nor a second mark is overlooked.
+    std::fs::write(&defaults, "--- # the defaults: x\n").expect("a file");
+    let check = || crawlgate(&["check", path(&policies)]).status.code();
+    assert_eq!(check(), Some(3));
+    std::fs::remove_file(&defaults).expect("a file");
+    std::os::unix::fs::symlink("nowhere", &defaults).expect("a link");
+    assert_eq!(check(), Some(3));
+    // Beside the settings the file is none of theirs.
+    let lines = "origins: http://127.0.0.1:3000\npolicies: policies\n";
+    let settings = directory(&[("crawlgate.yaml", lines), ("defaults.yaml", wrong)]);
+    std::fs::create_dir(settings.path().join("policies")).expect("a directory");
+    std::fs::write(settings.path().join("policies/shop.yaml"), GOOD).expect("a policy");
+    let file = format!("{}/crawlgate.yaml", path(&settings));
+    let output = crawlgate(&["check", "--config", &file]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn check_of_directory_names_robots_txt_in_it() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let output = crawlgate(&["check", path(&files)]);
     assert_eq!(output.status.code(), Some(3));
     let message = text(&output.stderr);
     assert!(message.contains("to check the robots.txt"), "{message}");
+}
+
+#[test]
+fn check_of_robots_txt_names_its_sitemaps() {
+    let sitemaps: String = (1..5)
+        .map(|number| format!("Sitemap: https://shop.example/{number}.xml\n"))
+        .collect();
+    let files = directory(&[("robots.txt", &format!("{ROBOTS_TXT}\n{sitemaps}"))]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let shown = text(&crawlgate(&["check", &file]).stdout);
+    assert!(
+        shown.contains("4 Sitemap lines") && shown.contains("https://shop.example/3.xml, ..."),
+        "{shown}"
+    );
+    let quiet = text(&crawlgate(&["check", "--quiet", &file]).stdout);
+    assert!(!quiet.contains("Sitemap lines"), "{quiet}");
+}
+
+#[test]
+fn host_in_place_of_a_file_gets_its_url() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for arguments in [
+        &["check", "shop.example"][..],
+        &["tester", "shop.example", "--agent", "GPTBot", "/"],
+        &["diff", "shop.example", &file],
+        &["diff", &file, &file, "--urls", "shop.example"],
+        &["audit", "--robots", "shop.example", &file],
+        &["check", &file, "--sitemap", "shop.example/sitemap.xml"],
+        &["check", "shop.example/robots.txt"],
+    ] {
+        let output = crawlgate(arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        let message = text(&output.stderr);
+        assert!(message.contains("https://shop.example"), "{message}");
+    }
+    for missing in ["missing.txt", "/missing/shop.example"] {
+        let missing = crawlgate(&["check", missing]);
+        assert!(!text(&missing.stderr).contains("https://"), "{missing:?}");
+    }
+    let log = crawlgate(&["audit", "--robots", &file, "https://shop.example/a.log"]);
+    assert!(text(&log.stderr).contains("download it"), "{log:?}");
 }
 
 #[test]
@@ -959,6 +1057,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
             "# paths\n/abc\n\nhttps://x.example/private # a note\n",
         ),
         ("sitemap.xml", sitemap),
+        ("repeated", "/abc\n/b\n/abc#c\n"),
         ("wrong", "/abc\nprivate\n"),
         ("marked", "\u{feff}/first\n/private\n"),
         (
@@ -1016,9 +1115,16 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("one_column.csv", &["/a"]),
         ("positions", &["/a"]),
         ("list.txt", &["/a,b", "/c;d=1,2"]),
+        ("repeated", &["/abc", "/b"]),
     ] {
         assert_eq!(urls(&ask(list, &[])), expected, "{list}");
     }
+    let utf16 = "URL\tClicks\n/a\t10\n".encode_utf16();
+    let utf16 = utf16.flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    std::fs::write(path("utf16.csv"), [&b"\xff\xfe"[..], &utf16].concat()).expect("a file");
+    let output = ask("utf16.csv", &[]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("UTF-16"));
     let file = path("robots.txt");
     let list = path("marked");
     let output = crawlgate(&["tester", &file, "--agent", "GPTBot", "--urls", &list]);
@@ -1044,6 +1150,9 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     assert_eq!(shown, format!("{denied}\n{sums}"));
     let output = crawlgate(&["tester", "-", "--agent", "GPTBot", "--urls", "-"]);
     assert_eq!(output.status.code(), Some(2), "there is one standard input");
+    let output = crawlgate(&["tester", &file, "--agent", "GPTBot"]);
+    assert_eq!(output.status.code(), Some(2), "there is nothing to test");
+    assert!(text(&output.stderr).contains("--urls"), "{output:?}");
 }
 
 /// Flags may give another address, and `decide` does not listen there.

@@ -240,16 +240,27 @@ fn without_any_answer_the_origins_rules_are_merged() {
     let busy = origin(|_| b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec());
     let busy = Begun::new(busy.address, &arguments);
     assert_eq!(busy.code(), Some(1), "{:?}", busy.output);
-    for (begun, is_server_down) in [(&failed, true), (&busy, false)] {
-        let printed = String::from_utf8_lossy(&begun.output.stdout);
-        assert_eq!(printed.contains("FastCGI"), is_server_down, "{printed}");
-    }
     let begun = Begun::new(Origin::nowhere(), &arguments[..2]);
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     let policy = begun.policy();
     assert!(policy.contains("\n  origin: merge\n"), "{policy}");
     assert!(!policy.contains(ACTIVE), "{policy}");
     assert!(!begun.path("policies/before.txt").exists());
+}
+
+#[test]
+fn origin_that_speaks_another_protocol_is_an_error() {
+    let closing = Origin::start(|_, _| false);
+    let begun = Begun::new(closing.address, &[]);
+    assert_eq!(begun.code(), Some(1), "{:?}", begun.output);
+    assert!(!begun.path("policies").exists() && !begun.path("crawlgate.yaml").exists());
+    // Here only one file gets no answer.
+    let hiding = Origin::start(|received, stream| match received.target() {
+        "/robots.txt" => answer(stream, "text/plain", ROBOTS.as_bytes()),
+        _ => false,
+    });
+    let begun = Begun::new(hiding.address, &[]);
+    assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
 }
 
 #[test]
@@ -265,6 +276,15 @@ fn preset_adds_to_the_rules_of_the_origin() {
     assert_eq!(begun.code(), Some(0), "{:?}", begun.output);
     let printed = String::from_utf8_lossy(&begun.output.stdout);
     assert!(printed.contains("bingbot: nocache"), "{printed}");
+    let publisher = Begun::new(origin.address, &["--preset", "publisher"]);
+    let printed = String::from_utf8_lossy(&publisher.output.stdout);
+    assert!(printed.contains("gets 401 at once"), "{printed}");
+    assert!(!printed.contains("license-of-nobody"), "{printed}");
+    let closed = file(b"User-agent: GPTBot\nUser-agent: Google-Extended\nDisallow: /\n");
+    let publisher = Begun::new(closed.address, &["--preset", "publisher"]);
+    let printed = String::from_utf8_lossy(&publisher.output.stdout);
+    assert!(printed.contains("license-of-nobody"), "{printed}");
+    assert!(!printed.contains("Google-Extended"), "{printed}");
     let running = Running::start(&begun);
     eventually("the rules of the origin", || {
         let mut connection = Connection::open(running.address);
@@ -327,7 +347,7 @@ fn second_site_leaves_the_first_one_alone() {
     // The lines to add are settings that pass the check.
     let text = String::from_utf8_lossy(&second.stdout).into_owned();
     let (_, lines) = text.split_once("  origins:\n").expect("lines to add");
-    let (lines, _) = lines.split_once("Then restart").expect("their end");
+    let (lines, _) = lines.split_once("Then run ").expect("their end");
     assert!(lines.contains(&format!("- http://{}\n", origin.address)));
     let origins = format!("origins:\n{lines}");
     let settings: Vec<&str> = first[0]

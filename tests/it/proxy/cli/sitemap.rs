@@ -91,7 +91,7 @@ fn urls_of_a_sitemap_are_judged_by_the_policy() {
     for part in [
         "--> sitemap.xml:3:13",
         "docs.yaml:6:18",
-        "Googlebot, bingbot and ",
+        "Googlebot, bingbot, and ",
         "1 sitemap read",
     ] {
         assert!(text.contains(part), "{part}: {text}");

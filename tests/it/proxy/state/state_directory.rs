@@ -341,11 +341,17 @@ fn gap_is_logged_and_shown_until_the_first_day_ends() {
     let mut gate = observed(setup(&origin, "/cart/"));
     let logged = |gate: &Gate| gate.log.text().contains("another first day begins");
     assert!(status(&gate)["first_day"].is_null() && !logged(&gate));
+    let may_be_cached = |gate: &Gate| !status(gate)["sites"][0]["cached_until"].is_null();
+    gate.write_policy("shop", &policy("/basket/"));
+    assert!(gate.command(&["reload"]).status.success());
+    assert!(may_be_cached(&gate));
+    gate.wait_until_stored();
     for (signal, seconds) in [("KILL", 30), ("TERM", 65)] {
         gate.restart(signal, |gate| {
             gate.write_clock(seconds, 0);
         });
         assert_eq!(status(&gate)["first_day"]["id"], "first-day", "{signal}");
+        assert!(!may_be_cached(&gate), "{signal}: the first day ends later");
         eventually("a line at the start", || logged(&gate).then_some(()));
         gate.live_through(25 * HOUR);
         eventually("the end", || {
