@@ -11,7 +11,7 @@ use crate::verdict::{
     Identity, Kind, PolicyDependencies, RequestFacts, ResponseFacts, SiteClaim, Verdict,
     identity_by_policy,
 };
-use crate::yaml::{Diagnostics, SourceFile};
+use crate::yaml::{DEFAULTS, Diagnostic, Diagnostics, SourceFile};
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
@@ -231,8 +231,9 @@ impl EngineBuilder {
         }
     }
 
-    /// The content of a file that the policy names, such as that of `robots.previous`. The engine
-    /// itself reads no files.
+    /// The content of a file that the policy names, such as that of `robots.previous`. A file called
+    /// `defaults.yaml` adds its fields to the policy, as in a directory. The engine itself reads no
+    /// files.
     pub fn file(mut self, name: &str, bytes: &[u8]) -> EngineBuilder {
         self.files.0.insert(name.to_owned(), bytes.into());
         self
@@ -261,10 +262,24 @@ impl EngineBuilder {
             files,
             at,
         } = self;
-        let source = SourceFile {
+        let mut source = SourceFile {
             name: name.as_str().into(),
             text: text.into(),
         };
+        if let Some(defaults) = files.0.get(DEFAULTS) {
+            let Ok(defaults) = std::str::from_utf8(defaults) else {
+                let mut diagnostics = Diagnostics::default();
+                diagnostics.push(Diagnostic::whole_file(
+                    "not-utf8",
+                    "defaults.yaml is not UTF-8",
+                ));
+                return Err(PolicyError {
+                    diagnostics,
+                    source,
+                });
+            };
+            source.append_defaults(DEFAULTS, defaults);
+        }
         let surroundings = PolicyDependencies {
             origin: &origin,
             files: &files,
@@ -428,6 +443,28 @@ mod tests {
             warnings.items.iter().any(|item| item.id == "missing-file")
         };
         assert!(is_missing(Engine::builder()) && !is_missing(builder));
+    }
+
+    #[test]
+    fn defaults_apply_unless_the_policy_has_its_own() {
+        let load = |defaults: &str, policy| {
+            let builder = Engine::builder().file("defaults.yaml", defaults.as_bytes());
+            builder.load(policy)
+        };
+        let defaults = "purposes: { training: disallow, seo: disallow }\n";
+        let loaded = load(defaults, "purposes: { training: allow }").expect("a policy");
+        for (user_agent, is_disallowed) in [("GPTBot/1.2", false), ("AhrefsBot/7.0", true)] {
+            let request = Request::get("shop.example", "/").user_agent(user_agent);
+            let verdict = loaded.engine.decide(request).verdict;
+            assert_eq!(verdict == Verdict::Disallowed, is_disallowed, "{verdict:?}");
+        }
+        let rejected = load("\nhost: x\n", "purposes: { training: allow }");
+        let text = rejected.expect_err("a mistake").to_string();
+        assert!(text.contains("defaults.yaml:2:1"), "{text}");
+        let builder = Engine::builder().file("defaults.yaml", b"# \xff\n");
+        let rejected = builder.load("purposes: { training: allow }").err();
+        let found = rejected.expect("a mistake").diagnostics;
+        assert_eq!(found.items[0].id, "not-utf8");
     }
 
     #[test]

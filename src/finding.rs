@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// A sentence for a person, with an id.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
     /// Its id, in kebab case.
     pub id: Cow<'static, str>,

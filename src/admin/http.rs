@@ -18,6 +18,8 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use PageError::*;
+
 /// The Content-Security-Policy of pages: they may load their style and icon, and run no script.
 const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -168,10 +170,10 @@ fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<
         Ok(page) => page,
         Err(problem) => {
             let status = match problem {
-                PageError::Query(_) => StatusCode::BAD_REQUEST,
-                PageError::NotFound(_) => StatusCode::NOT_FOUND,
-                PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
-                PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                Query(_) => StatusCode::BAD_REQUEST,
+                NotFound(_) => StatusCode::NOT_FOUND,
+                History(_) => StatusCode::SERVICE_UNAVAILABLE,
+                Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
             return text_response(status, &format!("{}\n", problem.to_string().trim_end()));
         }

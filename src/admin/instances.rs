@@ -13,6 +13,8 @@ use MemberState::{Gone, Left, Present, Silent};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+use NoAccusationReason::*;
+
 /// The state of the store and its instances.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreStatus {
@@ -166,12 +168,10 @@ fn member_message(found: &MemberStatus) -> Option<String> {
 /// Why no request is called a violation, in words.
 pub fn hindrance_words(hindrance: NoAccusationReason) -> &'static str {
     match hindrance {
-        NoAccusationReason::StoreAway => "the store is not in use",
-        NoAccusationReason::StartingOver => {
-            "the store lost data, and not every instance has written its own again"
-        }
-        NoAccusationReason::Clock => "the clocks of this machine and the store differ too much",
-        NoAccusationReason::MemberSilent => "an instance has not reported",
+        StoreAway => "the store is not in use",
+        StartingOver => "the store lost data, and not every instance has written its own again",
+        Clock => "the clocks of this machine and the store differ too much",
+        MemberSilent => "an instance has not reported",
     }
 }
 

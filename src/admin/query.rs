@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use QueryMistake::*;
+
 /// Parameters by name, each once.
 #[derive(Debug)]
 pub struct QueryParameters<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
@@ -62,14 +64,14 @@ impl<'q> QueryParameters<'q> {
                 } else {
                     known.join(", ")
                 };
-                mistakes.push(QueryMistake::UnknownParameter {
+                mistakes.push(UnknownParameter {
                     name: name.into_owned(),
                     takes,
                 });
             } else if value.is_empty() {
-                mistakes.push(QueryMistake::NoValue(name.into_owned()));
+                mistakes.push(NoValue(name.into_owned()));
             } else if read.get(&name).is_some() {
-                mistakes.push(QueryMistake::GivenTwice(name.into_owned()));
+                mistakes.push(GivenTwice(name.into_owned()));
             } else {
                 read.0.push((name, value));
             }
@@ -114,7 +116,7 @@ impl<'q> QueryParameters<'q> {
             }
             names.push(known_name);
         }
-        Err(QueryMistake::UnknownValue {
+        Err(UnknownValue {
             name,
             value: value.to_owned(),
             expected: names.join(", "),

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use ProblemKind::*;
+
 /// More than one in so many requests without an origin is a problem, and each for a host of a policy.
 const NO_ORIGIN_FRACTION: u64 = 20;
 
@@ -87,7 +89,7 @@ impl InstanceStatus {
         for warning in &self.policies.warnings {
             problems.push(Problem {
                 finding: Some(warning.id.clone()),
-                ..Problem::new(ProblemKind::Warning, warning.to_string())
+                ..Problem::new(Warning, warning.to_string())
             });
         }
         for origin in &self.origins {
@@ -95,22 +97,27 @@ impl InstanceStatus {
             let is_known = problems
                 .iter()
                 .any(|found: &Problem| found.subject.as_ref() == Some(&origin.origin));
-            problems.extend(origin.problem().filter(|_| !is_known).map(|message| {
-                Problem::about(ProblemKind::OriginFailing, &origin.origin, message)
-            }));
+            problems.extend(
+                origin
+                    .problem()
+                    .filter(|_| !is_known)
+                    .map(|message| Problem::about(OriginFailing, &origin.origin, message)),
+            );
         }
         let unopened: u64 = self.origins.iter().map(|origin| origin.unopened).sum();
         let unaccepted = self.traffic.unaccepted;
         if unopened + unaccepted > 0 {
             problems.push(Problem::new(
-                ProblemKind::FileLimit,
+                FileLimit,
                 file_limit_message(unopened, unaccepted),
             ));
         }
         for queue in &self.queues {
-            problems.extend(queue.problem().map(|message| {
-                Problem::about(ProblemKind::SearchTurnedAway, &queue.origin, message)
-            }));
+            problems.extend(
+                queue
+                    .problem()
+                    .map(|message| Problem::about(SearchTurnedAway, &queue.origin, message)),
+            );
         }
         let sites = &self.policies.sites;
         if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests
@@ -121,14 +128,17 @@ impl InstanceStatus {
                 .any(|(host, _)| sites.iter().any(|site| site.hosts.contains(host)))
         {
             problems.push(Problem::new(
-                ProblemKind::NoOrigin,
+                NoOrigin,
                 no_origin_message(&self.without_origin),
             ));
         }
         problems.extend(setup_problems(&self.traffic));
-        problems.extend(self.traffic.bypassed_file.as_deref().map(|site| {
-            Problem::about(ProblemKind::BypassedFile, site, bypassed_file_message(site))
-        }));
+        problems.extend(
+            self.traffic
+                .bypassed_file
+                .as_deref()
+                .map(|site| Problem::about(BypassedFile, site, bypassed_file_message(site))),
+        );
         problems.extend(merged_site_problems(&self.policies.sites));
         problems.extend(failing_lists_problem(lists, now));
         problems.extend(self.certificate_problems(refused_files));
@@ -145,7 +155,7 @@ impl InstanceStatus {
         for certificate in &self.certificates {
             for problem in &certificate.problems {
                 problems.push(Problem::about(
-                    ProblemKind::Certificate,
+                    Certificate,
                     &certificate.file,
                     problem.message.clone(),
                 ));
@@ -156,13 +166,13 @@ impl InstanceStatus {
                 "a changed file in \"tls\" of the origin {origin} cannot be used: {reason}. crawlgate still uses the \
                  old files, but would not start again. Fix the file: crawlgate then uses it at once"
             );
-            problems.push(Problem::about(ProblemKind::Certificate, origin, message));
+            problems.push(Problem::about(Certificate, origin, message));
         }
         for AcmeHostStatus { host, problem, .. } in &self.orders {
             problems.extend(
                 problem
                     .clone()
-                    .map(|message| Problem::about(ProblemKind::Certificate, host, message)),
+                    .map(|message| Problem::about(Certificate, host, message)),
             );
         }
         problems
@@ -182,7 +192,7 @@ fn failing_lists_problem(lists: &PublishedLists, now: Timestamp) -> Option<Probl
         plural(failing.len(), "published list"),
         lists.url(*list)
     );
-    Some(Problem::new(ProblemKind::IdentityLists, message))
+    Some(Problem::new(IdentityLists, message))
 }
 
 fn file_limit_message(unopened: u64, unaccepted: u64) -> String {
@@ -246,21 +256,18 @@ pub fn setup_problems(traffic: &TrafficDiagnostics) -> Vec<Problem> {
     let mut problems = Vec::new();
     if traffic.has_unclaimed_site() {
         problems.push(Problem::new(
-            ProblemKind::UnclaimedHosts,
+            UnclaimedHosts,
             unclaimed_hosts_message(traffic),
         ));
     }
     if traffic.is_majority(traffic.from_undeclared_proxies) {
         problems.push(Problem::new(
-            ProblemKind::UndeclaredProxy,
+            UndeclaredProxy,
             undeclared_proxy_message(traffic),
         ));
     }
     if !traffic.unread_fields.is_empty() {
-        problems.push(Problem::new(
-            ProblemKind::ClientAddress,
-            unread_field_message(traffic),
-        ));
+        problems.push(Problem::new(ClientAddress, unread_field_message(traffic)));
     }
     problems
 }
@@ -361,14 +368,14 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
             "the policy file is gone; {}. Put the file back. To end a site, run \"crawlgate reload --remove SITE\"",
             active_policy_words(site)
         );
-        problems.push((ProblemKind::PolicyRemoved, message));
+        problems.push((PolicyRemoved, message));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
             "the policy file has errors; {}. To see them, run \"{}\"",
             active_policy_words(site),
             check_command(&site.file)
         );
-        problems.push((ProblemKind::PolicyRejected, message));
+        problems.push((PolicyRejected, message));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -384,7 +391,7 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
             "crawlgate cannot use the origin's robots.txt, so {}. The reason: {problem}",
             robots.served.words()
         );
-        problems.push((ProblemKind::OriginRobots, message));
+        problems.push((OriginRobots, message));
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
@@ -394,7 +401,7 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
              staging\"",
             site.front_page_kept_from.join(" and ")
         );
-        problems.push((ProblemKind::FrontPageNoindex, message));
+        problems.push((FrontPageNoindex, message));
     }
     if site.unproven.iter().any(|host| host.until.is_none()) {
         let message = "crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation counts \
@@ -408,7 +415,7 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
              name. Until a request comes from there, crawlgate calls none of them an impostor. Compare the networks in the \
              policy with the operator's list"
         );
-        problems.push((ProblemKind::IdentitySuspended, message));
+        problems.push((IdentitySuspended, message));
     }
     problems
 }

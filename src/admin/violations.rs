@@ -12,6 +12,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use strum::VariantArray;
 
+use RecordField::*;
+
 /// The label of bots that neither the registry nor a policy knows.
 const UNKNOWN_BOTS: &str = "other";
 
@@ -44,11 +46,11 @@ pub fn list_violations(
         is_known_crawler(operations, &events, crawler)
     })?;
     events.retain(|event| {
-        query.is_absent_or_equals("site", &event.text(RecordField::Site))
-            && query.is_absent_or_equals("crawler", &event.text(RecordField::Crawler))
-            && identity.is_none_or(|identity| event.text(RecordField::Identity) == identity.name())
+        query.is_absent_or_equals("site", &event.text(Site))
+            && query.is_absent_or_equals("crawler", &event.text(Crawler))
+            && identity.is_none_or(|identity| event.text(Identity) == identity.name())
             && kind.is_none_or(|kind| match kind {
-                ViolationKind::Of(kind) => event.text(RecordField::Kind) == kind.name(),
+                ViolationKind::Of(kind) => event.text(Kind) == kind.name(),
                 ViolationKind::NeverFetched => event.get(RecordField::NeverFetched).is_some(),
             })
     });
@@ -80,7 +82,7 @@ fn is_known_site(operations: &Operations, events: &[Arc<RecordRow>], site: &str)
     let status = operations.instance.sites.status(operations.moment().now);
     site == UNCLAIMED
         || status.sites.iter().any(|known| known.site == site)
-        || has_event(events, RecordField::Site, site)
+        || has_event(events, Site, site)
 }
 
 /// Whether the registry or a policy knows the crawler, or it has events.
@@ -93,7 +95,7 @@ fn is_known_crawler(operations: &Operations, events: &[Arc<RecordRow>], crawler:
     [NO_CRAWLER, UNKNOWN_BOTS].contains(&crawler)
         || registry_crawler(crawler).is_some()
         || tokens.any(|token| token == crawler)
-        || has_event(events, RecordField::Crawler, crawler)
+        || has_event(events, Crawler, crawler)
 }
 
 fn has_event(events: &[Arc<RecordRow>], field: RecordField, value: &str) -> bool {

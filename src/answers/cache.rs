@@ -148,8 +148,7 @@ fn robots_txt_answer(context: &AnswerContext<'_>, request: &RequestToAnswer<'_>)
     }
     let file = &entry.site.robots_txt;
     if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
-        let seconds = file.origin_wait_seconds(context.now).unwrap_or_default();
-        let retry_after = u32::try_from(seconds)
+        let retry_after = u32::try_from(file.origin_wait_seconds(context.now).unwrap_or_default())
             .unwrap_or(u32::MAX)
             .clamp(1, MAX_AWAITED_RETRY);
         return refusal::robots_txt_unavailable(retry_after, negotiate_format(request.headers));
@@ -161,8 +160,12 @@ fn robots_txt_answer(context: &AnswerContext<'_>, request: &RequestToAnswer<'_>)
         (header::LAST_MODIFIED, &entry.since.to_http_date()),
         (header::CACHE_CONTROL, &file.cache_control),
     ];
-    let content_type = BodyFormat::Text.content_type();
-    file_answer(is_fresh, &validators, content_type, file.body.clone())
+    file_answer(
+        is_fresh,
+        &validators,
+        BodyFormat::Text.content_type(),
+        file.body.clone(),
+    )
 }
 
 /// The answer to a request for the file of TDMRep: the file, or 304 if the client has it; 405
@@ -176,8 +179,12 @@ fn tdmrep_answer(file: &TdmRepFile, request: &RequestToAnswer<'_>) -> Answer {
         (header::ETAG, file.etag.as_str()),
         (header::CACHE_CONTROL, &file.cache_control),
     ];
-    let content_type = BodyFormat::Json.content_type();
-    file_answer(is_fresh, &validators, content_type, file.body.clone())
+    file_answer(
+        is_fresh,
+        &validators,
+        BodyFormat::Json.content_type(),
+        file.body.clone(),
+    )
 }
 
 fn is_read_method(method: &Method) -> bool {

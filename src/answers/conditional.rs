@@ -29,9 +29,11 @@ pub fn is_not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>
 /// 304. A 304 would let a crawler keep a superseded robots.txt, and the ledger would record that it
 /// was served the current one.
 pub fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
-    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
-    let mut members = lines.flat_map(|line| list_members(line.as_bytes()));
-    members.any(|member| member.strip_prefix(b"W/").unwrap_or(member) == etag.as_bytes())
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .flat_map(|line| list_members(line.as_bytes()))
+        .any(|member| member.strip_prefix(b"W/").unwrap_or(member) == etag.as_bytes())
 }
 
 #[cfg(test)]

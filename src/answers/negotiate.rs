@@ -5,6 +5,8 @@
 use crate::heads::{has_media_type, list_members};
 use http::{HeaderMap, header};
 
+use BodyFormat::*;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BodyFormat {
     Text,
@@ -15,9 +17,9 @@ pub enum BodyFormat {
 impl BodyFormat {
     pub fn content_type(self) -> &'static str {
         match self {
-            BodyFormat::Text => "text/plain; charset=utf-8",
-            BodyFormat::Html => "text/html; charset=utf-8",
-            BodyFormat::Json => "application/json",
+            Text => "text/plain; charset=utf-8",
+            Html => "text/html; charset=utf-8",
+            Json => "application/json",
         }
     }
 }
@@ -25,19 +27,21 @@ impl BodyFormat {
 /// HTML if `Accept` names `text/html`, else JSON if it names `application/json`, else text.
 pub fn negotiate_format(headers: &HeaderMap) -> BodyFormat {
     if accept_names(headers, b"text/html") {
-        BodyFormat::Html
+        Html
     } else if accept_names(headers, b"application/json") {
-        BodyFormat::Json
+        Json
     } else {
-        BodyFormat::Text
+        Text
     }
 }
 
 /// Whether `Accept` names this media type, with any parameters.
 fn accept_names(headers: &HeaderMap, media_type: &[u8]) -> bool {
-    let lines = headers.get_all(header::ACCEPT).iter();
-    let mut members = lines.flat_map(|line| list_members(line.as_bytes()));
-    members.any(|member| has_media_type(member, media_type))
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .flat_map(|line| list_members(line.as_bytes()))
+        .any(|member| has_media_type(member, media_type))
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use crate::verdict::{Action, Decision, Kind, crawler_name};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 
+use Kind::*;
+
 /// The challenge for a request without a token (RFC 6750, RSL 1.0 section 6.3.4).
 const LICENSE_CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
@@ -25,26 +27,26 @@ const LICENSE_CHALLENGE: HeaderValue = HeaderValue::from_static(
 /// messages for `TooFast` and `Unverified` have it.
 fn reason_text(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, String) {
     match kind {
-        Kind::Ambiguous => (
+        Ambiguous => (
             "disallowed_by_robots_txt",
             format!(
                 "This URL resolves to a path that the rules of this site disallow for {crawler}."
             ),
         ),
-        Kind::TooFast => (
+        TooFast => (
             "too_fast",
             format!(
                 "{crawler} fetches faster than the rules of this site allow. Try again in {}.",
                 plural(retry_after.unwrap_or(1), "second")
             ),
         ),
-        Kind::Impostor => ("impostor", format!("This address does not belong to {crawler}.")),
-        Kind::Trapped => (
+        Impostor => ("impostor", format!("This address does not belong to {crawler}.")),
+        Trapped => (
             "trapped",
             "This address requested a URL that robots.txt disallows for every crawler. Try again later."
                 .to_owned(),
         ),
-        Kind::Unverified => {
+        Unverified => {
             let again = retry_after.map(|seconds| format!(" Try again in {}.", plural(seconds, "second"))).unwrap_or_default();
             ("unverified", format!("This site answers {crawler} only if it proves its identity.{again}"))
         }
@@ -55,7 +57,7 @@ fn reason_text(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static
 /// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
 pub fn refusal_kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) {
-        Kind::TooFast
+        TooFast
     } else {
         decision.kind
     }
@@ -79,12 +81,12 @@ pub fn rule_refusal(
         .and_then(|rule| entry.site.document.groups.get(rule.group));
     let rule = decision.rule.and_then(|rule| group?.rules.get(rule.rule?));
     let rule = match kind {
-        Kind::TooFast => group
+        TooFast => group
             .and_then(|group| group.crawl_delay)
             .map(|delay| format!("Crawl-delay: {}", format_seconds(delay))),
         // No rule is the reason.
-        Kind::Impostor | Kind::Unverified => None,
-        Kind::Trapped => rule.filter(|rule| !rule.allow).map(ToString::to_string),
+        Impostor | Unverified => None,
+        Trapped => rule.filter(|rule| !rule.allow).map(ToString::to_string),
         _ => rule.map(ToString::to_string),
     };
     let agents = group

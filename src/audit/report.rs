@@ -26,12 +26,13 @@ use crate::time::Timestamp;
 use crate::verdict::source_location;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The length of the lists of URLs, rules and unknown bots.
 const MAX_TOP_ENTRIES: usize = 20;
 
-/// The addresses of a client that probably pretends.
-const MAX_ADDRESSES: usize = 5;
+/// How many addresses of a client that probably pretends are listed: by default, and at most.
+const MAX_ADDRESSES: [usize; 2] = [5, 1_000];
 
 /// The places of one rule that are listed.
 const MAX_LOCATIONS: usize = 4;
@@ -54,10 +55,28 @@ pub fn build_report(
     let end = tally.span.last.unwrap_or_default();
     let mut crawlers = Vec::new();
     let mut by_rule = Vec::new();
+    let violators = top_entries(&tally.unknown_violators, MAX_TOP_ENTRIES);
+    let unknown_bots = top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES);
+    let all_by_violators = unknown_bots
+        .iter()
+        .filter(|bot| violators.iter().any(|one| one.name == bot.name));
+    let all_by_violators: u64 = all_by_violators.map(|bot| bot.count).sum();
+    let violators = join_first(violators.iter().map(|bot| &bot.name), 2);
+    let mut cautions = rules.cautions();
     for (label, rows) in &tally.rows {
         let rows = rows.iter();
         for (identity, row) in rows.filter(|(_, row)| row.counts.requests() > 0) {
-            let shown = crawler_row(label, identity, row, &sites, end);
+            let mut shown = crawler_row(label, identity, row, &sites, end);
+            if shown.is_unknown_bots() && !violators.is_empty() {
+                // The row counts all unknown bots, also those that obey.
+                if all_by_violators >= shown.counts.requests() {
+                    shown.name.clone_from(&violators);
+                } else {
+                    cautions.push(format!(
+                        "Of the unknown bots, these broke the rules: {violators}."
+                    ));
+                }
+            }
             crawlers.push(with_urls(shown, row, options));
             by_rule.extend(row.rules.iter().map(|(key, hits)| (*key, hits.disallowed)));
         }
@@ -75,7 +94,7 @@ pub fn build_report(
         site: options.site.clone().unwrap_or_else(|| rules.host_names()),
         crawlers,
         top: options.top,
-        unknown_bots: top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES),
+        unknown_bots,
         visitors: tally.visitors,
         periods: period_bars(&tally.days, end),
         rules: rule_counts,
@@ -86,6 +105,8 @@ pub fn build_report(
             .map(|urls| urls.summary(&tally.hosts)),
         log: Some(LogSummary {
             rules: rules.file_names(),
+            cautions,
+            is_undated: rules.history_unknown_until(Duration::ZERO).is_none(),
             damaged,
             lists: options
                 .networks
@@ -174,7 +195,6 @@ fn crawler_row(
         last: row.violation_times.last,
         disallowed_bytes: row.disallowed_bytes,
         rules: rule_counts(hits.map(|(key, hits)| (*key, hits.disallowed)), sites),
-        addresses: top_entries(&row.addresses, MAX_ADDRESSES),
         example: worst.and_then(|(key, _)| rule_example(sites, *key)),
         ..CrawlerRow::new(label, identity, row.counts.totals_at(end))
     }
@@ -183,6 +203,10 @@ fn crawler_row(
 /// Adds what a crawler requested most to its row.
 fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> CrawlerRow {
     let limit = options.list_length.max(MAX_TOP_ENTRIES);
+    let addresses = match options.list_length {
+        0 => MAX_ADDRESSES[0],
+        length => length.min(MAX_ADDRESSES[1]),
+    };
     let sitemap = options.sitemap.as_ref();
     let mut all_days = TopKSketch::default();
     let mut sections = TopKSketch::default();
@@ -196,7 +220,7 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
             statuses.push(ResponseStatusRow {
                 status: *status,
                 requests: of_status.requests,
-                days: top_entries(&of_status.days, usize::MAX),
+                days: sorted_days(&of_status.days),
                 sections: top_entries(&of_status.sections, limit),
                 paths: top_entries(&of_status.paths, limit),
             });
@@ -207,8 +231,6 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
     if devices.iter().all(|device| device.name == "desktop") {
         devices.clear();
     }
-    let mut days = top_entries(&all_days, usize::MAX);
-    days.sort_by(|day, other| day.name.cmp(&other.name));
     let mut combinations = top_entries(&tally.combinations, limit);
     for (combination, counted) in combinations.iter_mut().zip(tally.combinations.top(limit)) {
         let urls = tally.combined_urls.get(&hash(&*counted.key));
@@ -217,13 +239,14 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
     // Stable: equal numbers stay in the order of the statuses.
     statuses.sort_by_key(|of_status| Reverse(of_status.requests));
     CrawlerRow {
+        addresses: top_entries(&tally.addresses, addresses),
         usage: tally.usage,
         sections: top_entries(&sections, limit),
         with_parameters: tally.with_parameters,
         parameters: top_entries(&tally.parameters, limit),
         combinations,
         devices,
-        days,
+        days: sorted_days(&all_days),
         distinct_paths: paths.len() as u64,
         paths: top_entries(&paths, limit),
         statuses,
@@ -347,6 +370,13 @@ fn rule_location(sites: &[&Site], key: RuleKey) -> Option<String> {
     let site = sites.get(key.site)?;
     let (_, source) = site.rule(key.group, key.rule)?;
     Some(source_location(source, site).0)
+}
+
+/// All days of a sketch, in order.
+fn sorted_days(sketch: &TopKSketch) -> Vec<TopEntry> {
+    let mut days = top_entries(sketch, usize::MAX);
+    days.sort_by(|day, other| day.name.cmp(&other.name));
+    days
 }
 
 /// At most `limit` of the most frequent keys of a sketch, the most frequent first.

@@ -3,9 +3,10 @@
 //! applied as if they had always been in force.
 
 use crate::crawlers::Registry;
+use crate::numbers::plural;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion};
-use crate::printable::join_first;
+use crate::printable::{clip, join_first, printable};
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, CachedVersionsBasis, PolicyDependencies, load_site_at};
@@ -146,6 +147,26 @@ impl AuditRules {
             });
         }
         names
+    }
+
+    /// For each file with misspelt lines, what the reader must know about them.
+    pub fn cautions(&self) -> Vec<String> {
+        // A policy publishes its rules without mistakes.
+        let entries = self.site_entries().filter(|_| self.snapshot.is_none());
+        let cautions = entries.filter_map(|entry| {
+            let origin = entry.site.origin.as_ref()?;
+            let mut lines = origin.file.misspelt_lines();
+            let first = lines.next()?;
+            Some(format!(
+                "{0} has {1}, such as line {2} ({3}). Google reads them as rules. Other crawlers may ignore \
+                 them, so some violations may be none. crawlgate check {0} shows them.",
+                origin.location,
+                plural(1 + lines.count(), "misspelt line"),
+                first.number,
+                clip(&printable(origin.file.slice(&first.text)), 80)
+            ))
+        });
+        cautions.collect()
     }
 
     /// The hosts of the policies; empty for files, whose rules are for every host.

@@ -125,7 +125,7 @@ impl JudgedRequest<'_> {
     }
 
     /// Whether it counts as against the rules.
-    fn breaks_rules(&self) -> bool {
+    pub fn breaks_rules(&self) -> bool {
         self.is_disallowed() && matches!(self.decision.kind, Kind::Violation | Kind::Trapped)
     }
 
@@ -338,6 +338,8 @@ pub struct AuditTally {
     pub urls: TopKSketch,
     /// Unknown bots by what they call themselves.
     pub unknown_bots: TopKSketch,
+    /// Those of them that broke a rule.
+    pub unknown_violators: TopKSketch,
 }
 
 /// The path of a target without parameters. With parameters, its section with their names, which
@@ -562,6 +564,7 @@ impl AuditTally {
         }
         self.urls.merge(&other.urls);
         self.unknown_bots.merge(&other.unknown_bots);
+        self.unknown_violators.merge(&other.unknown_violators);
     }
 }
 

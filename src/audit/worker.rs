@@ -224,12 +224,16 @@ impl<'a> AuditWorker<'a> {
             }
             return;
         }
+        let breaks_rules = self.count_crawler_request(record, &found, user_agent, claim);
         if claim == Claim::UnknownBot {
             let name = self_given_name(user_agent).unwrap_or("(no name)");
-            self.budget
-                .add(&mut self.tally.unknown_bots, name.as_bytes());
+            let tally = &mut self.tally;
+            self.budget.add(&mut tally.unknown_bots, name.as_bytes());
+            if breaks_rules {
+                let violators = &mut tally.unknown_violators;
+                self.budget.add(violators, name.as_bytes());
+            }
         }
-        self.count_crawler_request(record, &found, user_agent, claim);
     }
 
     /// Notes a host of the log, of a name at most the 255 bytes that DNS allows. Most lines have the
@@ -283,14 +287,14 @@ impl<'a> AuditWorker<'a> {
     }
 
     /// Judges a request of a crawler or tool. Counts it by label and identity, by day, a crawler's
-    /// by the parts of its URL, and a disallowed one by URL.
+    /// by the parts of its URL, and a disallowed one by URL. Returns whether it broke the rules.
     fn count_crawler_request(
         &mut self,
         record: &LogRecord<'_>,
         found: &MatchedSite<'_>,
         user_agent: &[u8],
         claim: Claim,
-    ) {
+    ) -> bool {
         let site = &*found.entry.site;
         let facts = RequestFacts {
             host: record.host.as_deref().unwrap_or_default(),
@@ -302,25 +306,26 @@ impl<'a> AuditWorker<'a> {
             identity: Identity::Verified,
             now: record.time,
         };
-        let claimant = SiteClaim {
-            site: found.index,
-            entry: found.entry,
-            history: PublicationHistory::empty(),
-            claim,
-        };
         let cache_time = documented_cache_time(claim, self.registry);
-        let rules = self.rules;
-        let cached_versions = rules.cached_versions(found.index, record.time, cache_time);
+        let cached_versions = self
+            .rules
+            .cached_versions(found.index, record.time, cache_time);
         let case = RequestToJudge {
             registry: self.registry,
             facts,
-            claimant,
+            claimant: SiteClaim {
+                site: found.index,
+                entry: found.entry,
+                history: PublicationHistory::empty(),
+                claim,
+            },
             cached_versions,
         };
         let decision = decide_for(&case, RecentBehaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let identity = client_identity(claim, record, self.registry, site, self.options);
         let urls = self.urls_to_compare(claim, identity);
+        let address = self.count_address(record);
         let depth = self.options.section_depth;
         let rows = &mut self.tally.rows;
         let rows = match rows.get_mut(label) {
@@ -328,7 +333,7 @@ impl<'a> AuditWorker<'a> {
             None => rows.entry(label.into()).or_default(),
         };
         let older_until = match decision.kind {
-            Kind::Unproven => rules.history_unknown_until(cache_time),
+            Kind::Unproven => self.rules.history_unknown_until(cache_time),
             _ => cached_versions.older_until,
         };
         let judged = JudgedRequest {
@@ -350,10 +355,8 @@ impl<'a> AuditWorker<'a> {
                 urls.count(record, scratch, &mut row.sitemap, depth, self.budget);
             }
         }
-        if identity == ClientIdentity::SuspectedImpostor
-            && let Some(address) = record.client_address(&self.options.trusted_proxies)
-        {
-            let address = address.to_string();
+        let is_suspected = identity == ClientIdentity::SuspectedImpostor;
+        if let Some(address) = address.filter(|_| is_suspected).map(|one| one.to_string()) {
             self.budget.add(&mut row.addresses, address.as_bytes());
         }
         if let Some(day) = self.tally.day_mut(record.time) {
@@ -363,6 +366,16 @@ impl<'a> AuditWorker<'a> {
             self.tally.lines.disallowed += 1;
             self.count_url(record);
         }
+        judged.breaks_rules()
+    }
+
+    /// Counts requests without the address of a client, or with a shortened one. Returns the address.
+    fn count_address(&mut self, record: &LogRecord<'_>) -> Option<IpAddr> {
+        let address = record.client_address(&self.options.trusted_proxies);
+        let lines = &mut self.tally.lines;
+        lines.shortened_addresses += u64::from(address.is_some_and(is_shortened));
+        lines.no_address += u64::from(address.is_none());
+        address
     }
 
     /// The URLs of sitemaps with which the requests of a client are compared: of a search crawler for

@@ -26,6 +26,8 @@ use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
 use crate::yaml::nearest_word;
 use ipnet::IpNet;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,8 +67,9 @@ pub struct Arguments {
     /// Only this crawler, by id or token; "other" means all unknown bots; may be repeated
     #[arg(long)]
     crawler: Vec<String>,
-    /// How many crawlers to list under traffic and URLs, and how many URLs of each; at most 500 in
-    /// text and pages [default: 5, or 20 with --crawler; all in a CSV]
+    /// How many crawlers to list under traffic and URLs, how many URLs of each, and how many addresses
+    /// of a pretender; at most 500 in text and pages [default: 5, or 20 with --crawler; in the text as
+    /// many URLs as one line holds; all in a CSV]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     top: Option<u32>,
     /// How many directories of a path are its section: 2 for /de/shop/
@@ -218,11 +221,11 @@ fn check_site(site: &str, rules: &AuditRules) -> Result {
 fn read_earlier_report(path: &Path, crawlers: &[String]) -> Result<EarlierReport> {
     let read = read_argument(path, 64 << 20).and_then(|json| {
         // Rows that are only counted take no memory.
-        let counted: EarlierReport<serde::de::IgnoredAny> = serde_json::from_slice(&json)?;
+        let counted: EarlierReport<IgnoredAny> = parse_earlier_report(&json)?;
         if counted.crawlers.len() > 10_000 {
-            return Err(std::io::Error::other("it has more than 10,000 crawlers"));
+            return Err(io::Error::other("it has more than 10,000 crawlers"));
         }
-        Ok(serde_json::from_slice(&json)?)
+        parse_earlier_report(&json)
     });
     let mut report: EarlierReport =
         read.map_err(file_failure("compare with the JSON of an audit in", path))?;
@@ -230,6 +233,16 @@ fn read_earlier_report(path: &Path, crawlers: &[String]) -> Result<EarlierReport
         crawlers.is_empty() || crawlers.iter().any(|one| one.eq_ignore_ascii_case(&row.id))
     });
     Ok(report)
+}
+
+fn parse_earlier_report<Row: DeserializeOwned>(json: &[u8]) -> io::Result<EarlierReport<Row>> {
+    serde_json::from_slice(json).map_err(|error| {
+        io::Error::other(format!(
+            "it is not the output of crawlgate audit --json (line {}, column {})",
+            error.line(),
+            error.column()
+        ))
+    })
 }
 
 /// The URLs of these sitemaps; `None` without sitemaps. Lines without a host count as those of `site`.

@@ -166,11 +166,11 @@ fn load_rule_set(path: &Path, origins: &OriginCopies) -> Result<ComparedRules> {
 fn compare_urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     for_each_url(path, |url| {
         let Some((_, rest)) = url.split_once("://").filter(|_| !url.starts_with('/')) else {
-            return comparison.compare_url(None, &escape_url(url));
+            return comparison.compare_url(None, &escape_url(url), url);
         };
         let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let root = if target.starts_with('/') { "" } else { "/" };
-        comparison.compare_url(Some(host), &escape_url(&format!("{root}{target}")));
+        comparison.compare_url(Some(host), &escape_url(&format!("{root}{target}")), url);
     })
 }
 

@@ -278,7 +278,7 @@ fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
             print_message!(
-                "note: crawlgate has served {} without interruption only since {since}. The log may lack earlier requests. On the \
+                "note: crawlgate has served {} since {since} (the case names shorter gaps). The log may lack earlier requests. On the \
                  first day, violations count only if robots.previous in the policy declares the earlier robots.txt",
                 observed.host
             );

@@ -2,9 +2,11 @@
 
 use super::{Result, control, findings_failure_unless, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::finding::Finding;
 use crate::sites::{ReloadOutcome, ReloadReport};
 use crate::time::Timestamp;
 use askama::Template;
+use std::collections::BTreeMap;
 
 /// Reload the policies of the running crawlgate
 #[derive(clap::Args)]
@@ -47,10 +49,24 @@ struct ReloadText<'a> {
 }
 
 impl ReloadText<'_> {
+    /// The sites with the same outcome, whether robots.txt is the same, and findings. A mistake in
+    /// the defaults is thus shown once.
+    fn results(&self) -> BTreeMap<(ReloadOutcome, bool, &[Finding]), Vec<&String>> {
+        let mut results = BTreeMap::new();
+        for site in &self.report.sites {
+            results
+                .entry((site.outcome, site.same_robots_txt, &*site.findings))
+                .or_insert_with(Vec::new)
+                .push(&site.site);
+        }
+        results
+    }
+
     /// Of each unchanged site since when its policy is in force.
     fn unchanged(&self) -> Vec<Option<Timestamp>> {
-        let sites = self.report.sites.iter();
-        sites
+        self.report
+            .sites
+            .iter()
             .filter(|site| site.outcome == ReloadOutcome::Unchanged)
             .map(|site| site.since)
             .collect()
@@ -60,7 +76,6 @@ impl ReloadText<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Finding;
     use crate::sites::SiteReload;
 
     #[test]
@@ -71,6 +86,7 @@ mod tests {
                 .map(|outcome| SiteReload {
                     site: "shop".into(),
                     outcome,
+                    same_robots_txt: false,
                     since: None,
                     findings: Vec::new(),
                 })
@@ -80,7 +96,7 @@ mod tests {
         let text = |report: &ReloadReport| ReloadText { report }.to_string();
         let shown = text(&report);
         assert!(
-            shown.starts_with("shop: replaced; if a rule is new, \"crawlgate status\" says from when it counts and blocks\nshop: rejected"),
+            shown.starts_with("shop: new robots.txt; if a rule is new, \"crawlgate status\" says from when it counts and blocks\nshop: rejected"),
             "{shown}"
         );
         assert!(shown.ends_with("\n2 sites unchanged\n"), "{shown}");
@@ -95,5 +111,34 @@ mod tests {
         report.waiting = Some(Finding::new("waits-for-state", "later"));
         let shown = text(&report);
         assert!(shown.contains("\nshop: waits\nshop: rejected"), "{shown}");
+    }
+
+    #[test]
+    fn sites_with_the_same_result_share_a_line() {
+        let place = "error[bad-value]: defaults.yaml:1:22: no";
+        let site = |site: &str, same_robots_txt, findings: &[Finding]| SiteReload {
+            site: site.into(),
+            outcome: ReloadOutcome::Replaced,
+            same_robots_txt,
+            since: None,
+            findings: findings.to_vec(),
+        };
+        let finding = [Finding::new("bad-value", place)];
+        let report = ReloadReport {
+            sites: vec![
+                site("a", false, &[]),
+                site("b", true, &[]),
+                site("c", true, &finding),
+                site("d", true, &[]),
+                site("e", true, &finding),
+            ],
+            ..ReloadReport::default()
+        };
+        let shown = ReloadText { report: &report }.to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[0].starts_with("a: new robots.txt"), "{shown}");
+        assert!(lines[1].starts_with("2 sites (b, d): read"), "{shown}");
+        assert!(lines[2].starts_with("2 sites (c, e): read"), "{shown}");
+        assert_eq!(lines[3..], [format!("  {place}")], "{shown}");
     }
 }

@@ -8,13 +8,13 @@ use super::{Failure, Result, control, create_parent, file_failure, now, print_re
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::dashboard::apply_policies;
 use crate::crawlers::Registry;
-use crate::policy::lint::nearest_token;
 use crate::report::{
     PeriodBound, Report, ReportPeriod, render_csv, render_html, render_markdown, render_table,
     render_text,
 };
 use crate::state::history::RequestHistoryReader;
 use crate::time::Timestamp;
+use crate::yaml::nearest_word;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -174,7 +174,7 @@ pub fn run(arguments: &Arguments) -> Result {
 
 /// The failure about a name that neither the registry nor a recorded request has.
 pub fn unknown_crawler(name: &str, registry: &Registry) -> Failure {
-    let near = nearest_token(name, registry);
+    let near = nearest_word(name, registry.tokens());
     let near = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
     Failure::Usage(format!(
         "--crawler {name}: no known crawler and no request has this id or token.{near} \"crawlgate crawlers\" lists them"

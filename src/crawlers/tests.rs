@@ -18,7 +18,7 @@ fn identified_name(user_agent: &str) -> String {
 
 #[test]
 fn every_record_has_an_id_and_a_source() {
-    assert_eq!(registry().crawlers().len(), 374);
+    assert_eq!(registry().crawlers().len(), 375);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);

@@ -12,7 +12,7 @@ use crate::answers::{
     Answer, DECISION, Rejection, RequestToAnswer, STATUS, allow_answer, envoy_refusal, healthy,
     loop_detected, malformed_query, nginx_refusal, not_found, redirect_to_file, rejection_answer,
 };
-use crate::heads::{OWN_USER_AGENT, likely_content_type, path_of};
+use crate::heads::{likely_content_type, path_of};
 use crate::policy::SiteEntry;
 use crate::requests::{OutgoingAnswer, ReceivedRequest, RequestPipeline, Responder, ResponseEnd};
 use crate::telemetry::RecentTraffic;
@@ -127,9 +127,11 @@ impl Responder for DecisionService {
                 return answer(&error.to_string(), request.method).into();
             }
         };
-        let agent = request.headers.get(header::USER_AGENT);
+        // `ORIGIN_USER_AGENT` of any version: during an upgrade, instances differ.
         if query.protocol == QueryProtocol::File
-            && agent.is_some_and(|agent| agent == OWN_USER_AGENT)
+            && let Some(agent) = request.headers.get(header::USER_AGENT)
+            && agent.as_bytes().starts_with(b"crawlgate/")
+            && agent.as_bytes().ends_with(b" (origin)")
         {
             return loop_detected(request.method).into();
         }

@@ -153,14 +153,14 @@ impl<'a> Comparison<'a> {
             }
             for target in found.targets {
                 self.compared += 1;
-                site.compare_target(&target);
+                site.compare_target(&target, &target);
             }
         }
     }
 
     /// Compares a path for every class of crawlers, on the site of `host`, or on every site without
-    /// a host. Counts hosts without a site.
-    pub fn compare_url(&mut self, host: Option<&str>, target: &str) {
+    /// a host. Counts hosts without a site. The result names the `url` as it was written.
+    pub fn compare_url(&mut self, host: Option<&str>, target: &str, url: &str) {
         self.compared += 1;
         let places = match host {
             None => 0..self.sites.len(),
@@ -171,7 +171,7 @@ impl<'a> Comparison<'a> {
         self.other_hosts += u64::from(places.is_empty());
         self.sites[places]
             .iter_mut()
-            .for_each(|site| site.compare_target(target));
+            .for_each(|site| site.compare_target(target, url));
     }
 
     /// Compares on one request of a log. A request without a host is for the only site. Counts hosts
@@ -326,8 +326,8 @@ impl SiteComparison {
     }
 
     /// Compares a URL for every class of crawlers, and collects the treatments that differ. Header
-    /// lines are the same for every crawler, and compared once.
-    fn compare_target(&mut self, target: &str) {
+    /// lines are the same for every crawler, and compared once. The differences name the `url`.
+    fn compare_target(&mut self, target: &str, url: &str) {
         self.compared += 1;
         for place in 0..self.classes.len() {
             let decisions = self.decide_both(target.as_bytes(), self.classes[place].claims);
@@ -337,11 +337,11 @@ impl SiteComparison {
                     &self.kinds,
                     target.as_bytes(),
                 );
-                self.add_header_changes(changes, target, true);
+                self.add_header_changes(changes, url, true);
             }
             if let Some(treatments) = self.changed_treatments(&decisions) {
                 let crawlers = std::mem::take(&mut self.classes[place].crawlers);
-                self.add_access_change(treatments, &crawlers, target);
+                self.add_access_change(treatments, &crawlers, url);
                 self.classes[place].crawlers = crawlers;
             }
         }

@@ -24,6 +24,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use CaseError::*;
+
 /// The most entries of a case.
 const MAX_ENTRIES: u64 = 500_000;
 /// The most entries before the span that are added to reach the last robots.txt that the crawler was
@@ -110,7 +112,7 @@ fn covered_span(
     if span.from < span.to {
         return Ok((span, gap_recorded));
     }
-    Err(CaseError::NotCovered(state.id))
+    Err(NotCovered(state.id))
 }
 
 /// The files of one log for a case, without report and manifest. Makes a checkpoint unless there is
@@ -216,18 +218,17 @@ pub fn ensure_checkpoints(
     let checkpoints = database.checkpoints_around(&from, &to)?;
     let notes = database.key_change_notes()?;
     let keys = LogKeys::from_notes(&key.verify_key(), notes.iter().map(String::as_str))
-        .map_err(|_| CaseError::DamagedKeys)?;
+        .map_err(|_| DamagedKeys)?;
     if let Some((number, note)) = checkpoints.last()
         && keys
             .verify_checkpoint(note)
-            .ok_or(CaseError::Checkpoint(*number))?
+            .ok_or(Checkpoint(*number))?
             .time
             >= to
     {
         return Ok(checkpoints);
     }
-    let moment = format_time(now);
-    database.write(|log| log.create_checkpoint(key, &moment))?;
+    database.write(|log| log.create_checkpoint(key, &format_time(now)))?;
     Ok(database.checkpoints_around(&from, &to)?)
 }
 
@@ -292,7 +293,7 @@ fn case_ranges(
         .map(|range| range.numbers.end - range.numbers.start)
         .sum();
     if entries > MAX_ENTRIES {
-        Err(CaseError::TooLarge)
+        Err(TooLarge)
     } else {
         Ok(ranges)
     }
@@ -367,7 +368,7 @@ pub fn read_exported_logs(archive: &[u8]) -> Result<Vec<ExportedLog>, CaseError>
     logs.map(|(number, files)| {
         let key = file_text(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
         Ok(ExportedLog {
-            key: key.ok_or(CaseError::NoKey(number))?,
+            key: key.ok_or(NoKey(number))?,
             files,
         })
     })
@@ -427,10 +428,10 @@ fn check_same_subject(findings: &CaseFindings) -> Result<(), CaseError> {
                 "one is about {} on {}, one about {} on {}",
                 first.crawler, first.site, log.crawler, log.site
             );
-            return Err(CaseError::Mismatch(other));
+            return Err(Mismatch(other));
         }
     }
     duplicate_log(&findings.logs).map_or(Ok(()), |log| {
-        Err(CaseError::Mismatch(format!("the log {log} is there twice")))
+        Err(Mismatch(format!("the log {log} is there twice")))
     })
 }

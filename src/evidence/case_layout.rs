@@ -6,6 +6,8 @@
 use super::{CaseFiles, tar};
 use std::collections::BTreeMap;
 
+use ArchiveError::*;
+
 /// The report of a log, and the common one.
 pub const REPORT_FILE: &str = "report.html";
 
@@ -31,8 +33,8 @@ pub enum ArchiveError {
 impl ArchiveError {
     pub fn id(&self) -> &'static str {
         match self {
-            ArchiveError::Malformed => "no-archive",
-            ArchiveError::UnknownFile(_) => "stray-file",
+            Malformed => "no-archive",
+            UnknownFile(_) => "stray-file",
         }
     }
 }
@@ -68,7 +70,7 @@ pub struct SplitCase {
 /// # Errors
 /// The bytes are not an archive, a file belongs to no log, or a log is missing.
 pub fn read_logs(archive: &[u8]) -> Result<SplitCase, ArchiveError> {
-    split_logs(tar::read_archive(archive).ok_or(ArchiveError::Malformed)?)
+    split_logs(tar::read_archive(archive).ok_or(Malformed)?)
 }
 
 /// Undoes [`join_logs`].
@@ -87,16 +89,18 @@ fn split_logs(files: CaseFiles) -> Result<SplitCase, ArchiveError> {
             .strip_prefix("logs/")
             .and_then(|rest| rest.split_once('/'));
         let Some((name, file)) = part else {
-            return Err(ArchiveError::UnknownFile(path));
+            return Err(UnknownFile(path));
         };
-        let log = by_name.entry(name.to_owned()).or_default();
-        log.insert(file.to_owned(), bytes);
+        by_name
+            .entry(name.to_owned())
+            .or_default()
+            .insert(file.to_owned(), bytes);
     }
     let logs = (1..)
         .map_while(|number: usize| by_name.remove(&number.to_string()))
         .collect();
     match by_name.into_keys().next() {
-        Some(name) => Err(ArchiveError::UnknownFile(format!("logs/{name}/"))),
+        Some(name) => Err(UnknownFile(format!("logs/{name}/"))),
         None => Ok(SplitCase {
             logs,
             common_report,

@@ -245,8 +245,12 @@ pub fn named_robots_files(entry: &EvidenceEntry) -> Vec<Hash> {
 
 /// The lists that a `proof` entry names, as JSON. Empty for other entries.
 fn lists(entry: &EvidenceEntry) -> impl Iterator<Item = &Value> {
-    let lists = entry.data.get("lists").and_then(Value::as_array);
-    lists.into_iter().flatten()
+    entry
+        .data
+        .get("lists")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// Whether a `proof` entry rests on a file that the site supplied itself.

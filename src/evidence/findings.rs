@@ -9,6 +9,8 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use RecordField::*;
+
 /// The result of checking a case.
 #[derive(Default, Serialize)]
 pub struct CaseFindings {
@@ -212,33 +214,31 @@ impl RequestFinding {
 
     /// Whether robots.txt disallows the request: by the files of the case, or by its entry.
     pub fn is_disallowed(&self) -> bool {
-        self.rejudged == "disallowed"
-            || self.field_text_or_empty(RecordField::Verdict) == "disallowed"
+        self.rejudged == "disallowed" || self.field_text_or_empty(Verdict) == "disallowed"
     }
 
     /// Whether the request lacked a licence, although robots.txt allows it, by its entry.
     pub fn lacks_license(&self) -> bool {
-        let answers = [RecordField::Action, RecordField::Would];
-        let answers = answers.map(|field| self.field_text_or_empty(field));
+        let answers = [Action, Would].map(|field| self.field_text_or_empty(field));
         !self.is_disallowed() && answers.contains(&"license".into())
     }
 
     /// Whether the request passed to a page with a published reservation.
     pub fn is_reserved(&self) -> bool {
-        self.field_text(RecordField::Reserved).is_some()
+        self.field_text(Reserved).is_some()
     }
 
     /// What a request without a licence, or one that simply passed, is recorded for. `None` for every
     /// other request.
     pub fn passing_words(&self) -> Option<&'static str> {
-        let kind = self.field_text_or_empty(RecordField::Kind);
+        let kind = self.field_text_or_empty(Kind);
         let passed = matches!(&*kind, "allowed" | "not_bound") && !self.is_disallowed();
         if self.lacks_license() {
             Some("without a licence")
-        } else if passed && self.field_text(RecordField::LicenseToken).is_some() {
+        } else if passed && self.field_text(LicenseToken).is_some() {
             Some("with a licence token")
         } else if passed && self.is_reserved() {
-            Some("to a page with a published reservation of text and data mining")
+            Some("to a page with a published reservation (TDM, Content-Signal or Content-Usage)")
         } else {
             None
         }
@@ -246,8 +246,8 @@ impl RequestFinding {
 
     /// What the kind of the request means. The kind itself if it says that.
     pub fn kind_reason(&self) -> Cow<'_, str> {
-        let kind = self.field_text_or_empty(RecordField::Kind);
-        let history = self.field_text_or_empty(RecordField::History);
+        let kind = self.field_text_or_empty(Kind);
+        let history = self.field_text_or_empty(History);
         Cow::Borrowed(match (&*kind, &*history) {
             ("unproven", "perhaps_cached") => {
                 "may be no violation: a cache in front of the site may have answered with an older robots.txt"
@@ -274,7 +274,8 @@ impl RequestFinding {
             None => self.kind_reason().into_owned(),
         };
         if self.is_reserved() && !words.contains("reservation") {
-            words += "; to a page with a published reservation of text and data mining";
+            words +=
+                "; to a page with a published reservation (TDM, Content-Signal or Content-Usage)";
         }
         words
     }

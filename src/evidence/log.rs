@@ -212,8 +212,7 @@ fn start_writer(
         .write(|log| log.set_timestamp_authorities(&settings.timestamps))?;
     let writer = LogWriter::begin_run(log, directory, shared.clone(), settings.clone())?;
     let (sender, receiver) = channel();
-    let thread = spawn("evidence", move || writer.run(&receiver))?;
-    Ok((sender, thread))
+    Ok((sender, spawn("evidence", move || writer.run(&receiver))?))
 }
 
 fn new_log_message(because: LogDamage) -> String {

@@ -62,8 +62,10 @@ pub fn root_from_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) ->
     if place < at {
         Some(node_hash(root_from_path(leaf, place, at, below)?, *beside))
     } else {
-        let right = root_from_path(leaf, place - at, leaves - at, below)?;
-        Some(node_hash(*beside, right))
+        Some(node_hash(
+            *beside,
+            root_from_path(leaf, place - at, leaves - at, below)?,
+        ))
     }
 }
 

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
+use NoteKeyError::*;
+
 /// The algorithm byte of Ed25519 in C2SP `signed-note`.
 const ALGORITHM: u8 = 1;
 /// The bytes before an Ed25519 key in `SubjectPublicKeyInfo` (RFC 8410 section 4).
@@ -38,13 +40,13 @@ impl VerifyKey {
     /// # Errors
     /// It is not an Ed25519 key, has no name, or its hash is wrong.
     pub fn parse(line: &str) -> Result<VerifyKey, NoteKeyError> {
-        let (name, hash, bytes) = parse_key_line(line.trim()).ok_or(NoteKeyError::NoKey)?;
+        let (name, hash, bytes) = parse_key_line(line.trim()).ok_or(NoKey)?;
         let key = VerifyKey {
             name: name.to_owned(),
             bytes,
         };
         let is_key = !name.is_empty() && hex(&key.key_hash()) == hash;
-        is_key.then_some(key).ok_or(NoteKeyError::NoKey)
+        is_key.then_some(key).ok_or(NoKey)
     }
 
     /// `NAME+HASH+BASE64`.
@@ -120,9 +122,7 @@ pub fn split_note(note: &str) -> Option<(&str, &str)> {
 /// The operating system gives none.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoteKeyError> {
     let mut bytes = [0; N];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| NoteKeyError::NoRandom)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
     Ok(bytes)
 }
 
@@ -140,7 +140,7 @@ impl SigningKey {
     /// The operating system gives no random numbers.
     pub fn generate() -> Result<SigningKey, NoteKeyError> {
         let seed = random_bytes()?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteKeyError::NoKey)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoKey)?;
         let hash = Hash::digest(&[pair.public_key().as_ref()]);
         Ok(SigningKey {
             name: format!("crawlgate-evidence-{}", hash.short_hex()),
@@ -169,15 +169,15 @@ impl SigningKey {
             .trim()
             .strip_prefix("PRIVATE+KEY+")
             .and_then(parse_key_line);
-        let (name, hash, seed) = key.ok_or(NoteKeyError::NoKey)?;
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteKeyError::NoKey)?;
+        let (name, hash, seed) = key.ok_or(NoKey)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoKey)?;
         let key = SigningKey {
             name: name.to_owned(),
             seed,
             pair,
         };
         let is_key = hex(&key.verify_key().key_hash()) == hash;
-        is_key.then_some(key).ok_or(NoteKeyError::NoKey)
+        is_key.then_some(key).ok_or(NoKey)
     }
 
     /// The private key as one line, in the form that Go's `note` package reads.

@@ -13,6 +13,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use DatabaseError::*;
+use LogDamage::*;
+use OpenError::*;
+
 /// The file of the private key.
 const KEY_FILE: &str = "evidence.key";
 /// The file of the next private key during a key rotation.
@@ -57,20 +61,19 @@ pub fn open_for_writing(directory: &Path, now: SystemTime) -> Result<OpenEvidenc
     let key_file = directory.join(KEY_FILE);
     let former_damage = match read_undamaged_log(directory) {
         Ok(log) => return Ok(log),
-        Err(DatabaseError::NoLog) => None,
-        Err(DatabaseError::Damaged(because)) => Some(because),
-        Err(DatabaseError::Sqlite(error)) if is_corrupt_file(&error) => Some(LogDamage::Unreadable),
-        Err(source) => return Err(OpenError::Database(file, source)),
+        Err(NoLog) => None,
+        Err(Damaged(because)) => Some(because),
+        Err(Sqlite(error)) if is_corrupt_file(&error) => Some(Unreadable),
+        Err(source) => return Err(Database(file, source)),
     };
-    rename_damaged_files(directory, now).map_err(|source| OpenError::File(file.clone(), source))?;
-    let key = SigningKey::generate().map_err(|source| OpenError::Key(key_file.clone(), source))?;
-    write_owner_only(&key_file, &key.to_line())
-        .map_err(|source| OpenError::File(key_file, source))?;
+    rename_damaged_files(directory, now).map_err(|source| File(file.clone(), source))?;
+    let key = SigningKey::generate().map_err(|source| Key(key_file.clone(), source))?;
+    write_owner_only(&key_file, &key.to_line()).map_err(|source| File(key_file, source))?;
     EvidenceDatabase::open(directory, true)
         .and_then(|mut database| {
             database.write(|log| log.insert_log(&key.verify_key().name, &format_time(now)))
         })
-        .map_err(|source| OpenError::Database(file, source))?;
+        .map_err(|source| Database(file, source))?;
     Ok(OpenEvidenceLog {
         former_damage,
         ..open_existing(directory)?
@@ -83,15 +86,13 @@ pub fn open_for_writing(directory: &Path, now: SystemTime) -> Result<OpenEvidenc
 /// There is no log, or it cannot be read, or its key is missing or wrong.
 pub fn open_existing(directory: &Path) -> Result<OpenEvidenceLog, OpenError> {
     let file = directory.join(KEY_FILE);
-    let of_database = |source| OpenError::Database(directory.join(DATABASE_FILE), source);
+    let of_database = |source| Database(directory.join(DATABASE_FILE), source);
     read_log(directory).map_err(|error| match error {
-        DatabaseError::Damaged(_) => {
-            match read_own_file(&file).map(|text| SigningKey::parse(&text)) {
-                Err(source) => OpenError::File(file, source),
-                Ok(Err(source)) => OpenError::Key(file, source),
-                Ok(Ok(_)) => of_database(DatabaseError::Damaged(LogDamage::OtherKey)),
-            }
-        }
+        Damaged(_) => match read_own_file(&file).map(|text| SigningKey::parse(&text)) {
+            Err(source) => File(file, source),
+            Ok(Err(source)) => Key(file, source),
+            Ok(Ok(_)) => of_database(Damaged(OtherKey)),
+        },
         error => of_database(error),
     })
 }
@@ -102,20 +103,18 @@ fn read_undamaged_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError
     let [has_database, has_key, has_runs] =
         [DATABASE_FILE, KEY_FILE, RUN_COUNT_FILE].map(|name| directory.join(name).exists());
     if !has_database && (has_key || has_runs) {
-        return Err(DatabaseError::Damaged(LogDamage::DatabaseMissing));
+        return Err(Damaged(DatabaseMissing));
     }
     let log = read_log(directory)?;
     if !log.database.is_whole_at_ends()? {
-        return Err(DatabaseError::Damaged(LogDamage::Unreadable));
+        return Err(Damaged(Unreadable));
     }
     let runs: Option<u64> = read_own_file(&directory.join(RUN_COUNT_FILE))
         .ok()
         .and_then(|text| text.trim().parse().ok());
     match runs {
-        Some(runs) if log.state.run_count < runs => {
-            Err(DatabaseError::Damaged(LogDamage::OlderCopy))
-        }
-        None if log.state.run_count > 1 => Err(DatabaseError::Damaged(LogDamage::RunCountMissing)),
+        Some(runs) if log.state.run_count < runs => Err(Damaged(OlderCopy)),
+        None if log.state.run_count > 1 => Err(Damaged(RunCountMissing)),
         _ => Ok(log),
     }
 }
@@ -124,12 +123,12 @@ fn read_undamaged_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError
 /// without a database.
 fn read_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError> {
     if !directory.join(DATABASE_FILE).exists() {
-        return Err(DatabaseError::NoLog);
+        return Err(NoLog);
     }
     let database = EvidenceDatabase::open(directory, false)?;
-    let state = database.state()?.ok_or(DatabaseError::NoLog)?;
+    let state = database.state()?.ok_or(NoLog)?;
     let key = read_signing_key(directory, &state.id, database.rotated_key()?.as_deref());
-    let key = key.ok_or(DatabaseError::Damaged(LogDamage::KeyLost))?;
+    let key = key.ok_or(Damaged(KeyLost))?;
     Ok(OpenEvidenceLog {
         database,
         key,

@@ -109,8 +109,8 @@ impl PublicationSubscriber for PublicationRecorder {
             recorded.insert(name.clone(), publication);
         }
         for name in before.into_keys() {
-            let withdrawn = NewEntry::new("withdrawn", json!({}));
-            self.evidence.record_publication(&name, withdrawn);
+            self.evidence
+                .record_publication(&name, NewEntry::new("withdrawn", json!({})));
         }
     }
 }

@@ -14,6 +14,8 @@ use askama::Template;
 use askama::filters::Escaper;
 use std::fmt::{self, Display, Write};
 
+use RecordField::*;
+
 /// Longer words, in bytes, may be broken in a column.
 const LONG_WORD: usize = 24;
 
@@ -73,7 +75,7 @@ fn rule_text(request: &RequestFinding) -> String {
 /// The kind of the request, and whether it counts by a declared robots.txt.
 fn kind_text(request: &RequestFinding) -> String {
     let kind = request.kind_words();
-    match request.field_text_or_empty(RecordField::History).as_ref() {
+    match request.field_text_or_empty(History).as_ref() {
         "declared" if request.is_disallowed() => {
             format!("{kind}; only the site says which robots.txt it had before crawlgate")
         }
@@ -100,11 +102,11 @@ fn proof_text(request: &RequestFinding) -> String {
     let entry = request
         .proof_entry
         .map(|number| format!(" (entry {number})"));
-    request.field_text_or_empty(RecordField::Proof).into_owned() + &entry.unwrap_or_default()
+    request.field_text_or_empty(Proof).into_owned() + &entry.unwrap_or_default()
 }
 
-/// When a client of the same class was last served the version of the request, which client, and by
-/// which other instance.
+/// When a client with the same kind of identity was last served the version of the request, which
+/// client, and by which other instance.
 fn served_text(request: &RequestFinding) -> String {
     let Some(served) = &request.served_at else {
         return "never in this case".to_owned();
@@ -112,13 +114,13 @@ fn served_text(request: &RequestFinding) -> String {
     let mut text = format_time(served);
     let served = request.served_to.as_deref().unwrap_or("(no address)");
     text += &format!(", to {served}");
-    if request.field_text_or_empty(RecordField::Client) != served {
-        text += ", a client of the same class";
+    if request.field_text_or_empty(Client) != served {
+        text += ", a client with the same kind of identity";
     }
     if let Some(log) = &request.served_by {
         text += &format!(", by the instance with the log {log}");
     }
-    if request.field_text(RecordField::NeverFetched).is_some() {
+    if request.field_text(NeverFetched).is_some() {
         text += "; that copy is too old for the crawler to use";
     }
     text

@@ -20,6 +20,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use CaseRobotsVerdict::*;
+use RecordField::*;
+
 /// A log of a case whose structure was checked.
 #[derive(Default)]
 pub struct CheckedLog {
@@ -33,25 +36,25 @@ pub struct CheckedLog {
 
 /// The fields of a request in the findings.
 const CASE_FIELDS: &[RecordField] = &[
-    RecordField::Identity,
-    RecordField::Proof,
-    RecordField::Client,
-    RecordField::UserAgent,
-    RecordField::History,
-    RecordField::Method,
-    RecordField::Host,
-    RecordField::Target,
-    RecordField::Kind,
-    RecordField::NeverFetched,
-    RecordField::Verdict,
-    RecordField::Action,
-    RecordField::Would,
-    RecordField::Rule,
-    RecordField::RuleSource,
-    RecordField::Version,
-    RecordField::Status,
-    RecordField::LicenseToken,
-    RecordField::Reserved,
+    Identity,
+    Proof,
+    Client,
+    UserAgent,
+    History,
+    Method,
+    Host,
+    Target,
+    Kind,
+    NeverFetched,
+    Verdict,
+    Action,
+    Would,
+    Rule,
+    RuleSource,
+    Version,
+    Status,
+    LicenseToken,
+    Reserved,
 ];
 
 /// What no log can show.
@@ -96,10 +99,9 @@ impl CaseRobotsEvidence {
                 *first = std::mem::take(first).min(published_since(entry));
             }
             let copies = of_crawler.iter().filter(|entry| entry.kind == "served");
-            all_served.extend(copies.map(|entry| {
-                let copy = served_file(entry, &log.personal);
-                (log.findings.log.clone(), copy)
-            }));
+            all_served.extend(
+                copies.map(|entry| (log.findings.log.clone(), served_file(entry, &log.personal))),
+            );
         }
         all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
         CaseRobotsEvidence {
@@ -161,8 +163,9 @@ pub fn add_log_findings(
     }
     // Entries before and after the span only show that none is missing.
     let time = findings.from.as_str()..findings.to.as_str();
-    let requests = &mut findings.requests;
-    requests.retain(|request| time.contains(&request.recorded.as_str()));
+    findings
+        .requests
+        .retain(|request| time.contains(&request.recorded.as_str()));
     add_words_of_site(findings);
     // Deletion for age is reported by the check of the beginnings.
     let gaps = of_log
@@ -188,12 +191,12 @@ pub fn add_log_findings(
 fn add_words_of_site(findings: &mut LogFindings) {
     for (field, value, what) in [
         (
-            RecordField::History,
+            History,
             "declared",
             "whether the robots.txt from before crawlgate was the one that the site declared (history: declared)",
         ),
         (
-            RecordField::Proof,
+            Proof,
             "networks",
             "whether the networks in the site's policy are the crawler's (proof: networks)",
         ),
@@ -281,14 +284,14 @@ fn add_request_finding(
         time,
         remark: None,
     };
-    let target = finding.field_text(RecordField::Target).map(Cow::into_owned);
+    let target = finding.field_text(Target).map(Cow::into_owned);
     let versions = named_robots_files(entry);
     match all.robots.rejudge(entry, target.as_deref(), &versions) {
-        CaseRobotsVerdict::Disallowed => {
+        Disallowed => {
             finding.rejudged = "disallowed";
             finding.remark = earlier_version_remark(entry, all, target.as_deref(), &versions);
         }
-        CaseRobotsVerdict::Allowed(by) => {
+        Allowed(by) => {
             finding.rejudged = "allowed";
             if entry.data_text("kind") == Some("violation") {
                 findings.add_fault(
@@ -302,7 +305,7 @@ fn add_request_finding(
                 );
             }
         }
-        CaseRobotsVerdict::Unknown(why) => finding.remark = Some(why.to_owned()),
+        Unknown(why) => finding.remark = Some(why.to_owned()),
     }
     if finding.rejudged != "not judged" {
         finding.rule_in_case = all.robots.disallowing_line(entry, target.as_deref());
@@ -314,7 +317,7 @@ fn add_request_finding(
 fn request_row(entry: &EvidenceEntry, personal: &PersonalValues) -> RecordRow {
     let value = |field: &RecordField| {
         let name = field.name();
-        let text = if *field == RecordField::Client {
+        let text = if *field == Client {
             client_text(personal, entry)
         } else if field.is_personal() {
             personal_value(personal, entry, name).map(str::to_owned)
@@ -345,10 +348,7 @@ fn earlier_version_remark(
     let (hash, since) = all.published.iter().find(|(hash, since)| {
         **since <= entry.time
             && !counted.contains(hash)
-            && matches!(
-                all.robots.rejudge(entry, target, &[**hash]),
-                CaseRobotsVerdict::Allowed(_)
-            )
+            && matches!(all.robots.rejudge(entry, target, &[**hash]), Allowed(_))
     })?;
     Some(format!(
         "robots/{hash}.txt, published from {since} on, allows it. This is no excuse: by the log, every copy of that file was \
@@ -447,10 +447,10 @@ impl RobotsFiles {
         versions: &[Hash],
     ) -> CaseRobotsVerdict {
         let Some(target) = target else {
-            return CaseRobotsVerdict::Unknown("the target was deleted");
+            return Unknown("the target was deleted");
         };
         if target.len() >= MAX_RECORDED_TARGET {
-            return CaseRobotsVerdict::Unknown("only the beginning of the target was recorded");
+            return Unknown("only the beginning of the target was recorded");
         }
         let tokens = request.data_texts("tokens");
         let binds = request.data_text("binds").unwrap_or_default();
@@ -466,7 +466,7 @@ impl RobotsFiles {
         for version in versions {
             for dialect in dialects {
                 let Some(reading) = self.cached_reading(*version, *dialect, &tokens) else {
-                    return CaseRobotsVerdict::Unknown("a robots.txt is not in the case");
+                    return Unknown("a robots.txt is not in the case");
                 };
                 if target_verdict(&reading, &tokens, binds, target).allowed {
                     allowed.push(*version);
@@ -475,9 +475,9 @@ impl RobotsFiles {
             }
         }
         if allowed.is_empty() {
-            CaseRobotsVerdict::Disallowed
+            Disallowed
         } else {
-            CaseRobotsVerdict::Allowed(allowed)
+            Allowed(allowed)
         }
     }
 

@@ -17,31 +17,35 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
+use Claim::*;
+use ListSource::*;
+use RecordField::*;
+
 /// The fields of a request against the rules, beside its time and the personal ones. They are never
 /// deleted, so there is no id that would link them to other logs.
 const REQUEST_FIELDS: &[RecordField] = &[
-    RecordField::CallsItself,
-    RecordField::Identity,
-    RecordField::Proof,
-    RecordField::Signature,
-    RecordField::Doubt,
-    RecordField::Method,
-    RecordField::Host,
-    RecordField::Verdict,
-    RecordField::Readings,
-    RecordField::Kind,
-    RecordField::NeverFetched,
-    RecordField::Rule,
-    RecordField::RuleSource,
-    RecordField::Version,
-    RecordField::History,
-    RecordField::Cached,
-    RecordField::Action,
-    RecordField::Would,
-    RecordField::Status,
-    RecordField::RetryAfter,
-    RecordField::LicenseToken,
-    RecordField::Reserved,
+    CallsItself,
+    Identity,
+    Proof,
+    Signature,
+    Doubt,
+    Method,
+    Host,
+    Verdict,
+    Readings,
+    Kind,
+    NeverFetched,
+    Rule,
+    RuleSource,
+    Version,
+    History,
+    Cached,
+    Action,
+    Would,
+    Status,
+    RetryAfter,
+    LicenseToken,
+    Reserved,
 ];
 
 /// Records requests as evidence.
@@ -64,10 +68,10 @@ impl EvidenceRecorder {
             evidence: self.clone(),
             proofs: proofs.clone(),
             obtained: match lists {
-                ListSource::Directory(_) => "directory",
-                ListSource::Mirror(_) => "mirror",
+                Directory(_) => "directory",
+                Mirror(_) => "mirror",
                 // Keys are fetched without lists, too.
-                ListSource::Published | ListSource::Off => "fetched",
+                Published | Off => "fetched",
             },
         };
         self.is_enabled().then(|| Arc::new(sink) as Arc<dyn Sink>)
@@ -81,7 +85,7 @@ impl EvidenceSink {
         let file = &judged.entry().site.robots_txt;
         let data = json!({
             "arrived": format_time(request.arrival.arrived),
-            "host": self.field_value(RecordField::Host, record),
+            "host": self.field_value(Host, record),
             "status": record.response.status,
             "version": file.version.to_string(),
             "sha256": Hash::digest(&[&file.body]),
@@ -91,7 +95,7 @@ impl EvidenceSink {
             "address": self.network_name(),
         });
         NewEntry {
-            personal: self.personal_values(record, &[RecordField::Client, RecordField::UserAgent]),
+            personal: self.personal_values(record, &[Client, UserAgent]),
             documents: vec![file.body.clone()],
             proof: self.proof_entry(record, judged),
             ..NewEntry::new("served", data)
@@ -130,14 +134,7 @@ impl EvidenceSink {
         });
         documents.push(in_force.clone());
         let mut request = NewEntry {
-            personal: self.personal_values(
-                record,
-                &[
-                    RecordField::Client,
-                    RecordField::UserAgent,
-                    RecordField::Target,
-                ],
-            ),
+            personal: self.personal_values(record, &[Client, UserAgent, Target]),
             documents,
             proof: self.proof_entry(record, judged),
             ..NewEntry::new("request", data)
@@ -253,14 +250,14 @@ impl Sink for EvidenceSink {
         };
         let decision = &judged.decision;
         let has_unchecked_token = record.request.has_license_token
-            && decision.claim != Claim::Visitor
+            && decision.claim != Visitor
             && decision.license(&judged.entry().site).is_some();
         let simply_passed = decision.recorded
             && matches!(decision.kind, Kind::Allowed | Kind::NotBound)
             && decision.action == Action::Pass;
         let is_event = decision.robots_txt || decision.is_logged_event();
         let is_evidence = if decision.robots_txt {
-            record.response.is_copy && decision.claim != Claim::Visitor
+            record.response.is_copy && decision.claim != Visitor
         } else {
             is_event || simply_passed && (has_unchecked_token || record.has_reserved_page())
         };
@@ -283,15 +280,19 @@ impl Sink for EvidenceSink {
 /// The names that robots.txt may use for the crawler. None for unknown bots, tools and people.
 fn robots_tokens(record: &RequestRecord, judged: &SiteJudgement) -> Vec<String> {
     match judged.decision.claim {
-        Claim::Known(index) => {
+        Known(index) => {
             let crawler = record.registry.get(index);
-            let names = crawler.tokens.iter().chain([&crawler.id, &crawler.name]);
-            names.cloned().collect()
+            crawler
+                .tokens
+                .iter()
+                .chain([&crawler.id, &crawler.name])
+                .cloned()
+                .collect()
         }
-        Claim::PolicyToken(index) => {
+        PolicyToken(index) => {
             let token = judged.entry().site.tokens.tokens().get(usize::from(index));
             token.into_iter().cloned().collect()
         }
-        Claim::UnknownBot | Claim::Tool | Claim::Visitor => Vec::new(),
+        UnknownBot | Tool | Visitor => Vec::new(),
     }
 }

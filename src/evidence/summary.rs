@@ -12,6 +12,8 @@ use IdentityAssurance::{Asserted, AssertedImpostor, Claimed, Impostor, Proven};
 use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
 
+use RecordField::*;
+
 /// More hosts or rules are only counted.
 const MAX_NAMED: usize = 3;
 
@@ -38,10 +40,7 @@ impl IdentityAssurance {
         let mut proofs = findings.proofs.iter();
         let has_proof =
             proofs.any(|proof| Some(proof.number) == request.proof_entry && proof.is_complete);
-        match (
-            &*request.field_text_or_empty(RecordField::Identity),
-            has_proof,
-        ) {
+        match (&*request.field_text_or_empty(Identity), has_proof) {
             ("verified", true) => Proven,
             ("verified", false) => Asserted,
             ("impostor", true) => Impostor,
@@ -97,8 +96,11 @@ pub fn hosts_text(case: &CaseFindings) -> String {
     let mut hosts = BTreeSet::new();
     for log in &case.logs {
         hosts.extend(log.served.iter().map(|copy| copy.host.clone()));
-        let requests = log.requests.iter();
-        hosts.extend(requests.filter_map(|request| text(request, RecordField::Host)));
+        hosts.extend(
+            log.requests
+                .iter()
+                .filter_map(|request| text(request, Host)),
+        );
     }
     match hosts.len() {
         0 => case
@@ -165,7 +167,7 @@ fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) 
     }
     let disallows = format!(
         "that the robots.txt of {hosts} disallows{}",
-        names_text(&disallowed, "rules", |one| text(one, RecordField::Rule))
+        names_text(&disallowed, "rules", |one| text(one, Rule))
     );
     let lacks = format!(
         "to {hosts} without the licence that the site's policy asks for{}",
@@ -211,9 +213,7 @@ fn policy_words(request: &RequestFinding) -> String {
 /// How many requests the site refused or would have refused, and how they were answered. Counts of 0
 /// are left out, except that of the refused requests.
 fn answers_sentence(requests: &[&RequestFinding]) -> String {
-    let actions = requests
-        .iter()
-        .filter_map(|one| text(one, RecordField::Action));
+    let actions = requests.iter().filter_map(|one| text(one, Action));
     let refused = actions.filter(|action| action != "pass");
     let mut sentence = format!(
         "In all, the site refused {} of {}",
@@ -226,43 +226,47 @@ fn answers_sentence(requests: &[&RequestFinding]) -> String {
     for (among, field, value, what) in [
         (
             all,
-            RecordField::Would,
+            Would,
             "",
             "passed that the site would have refused under enforcement",
         ),
-        (all, RecordField::Status, "200", "got the page (status 200)"),
+        (all, Status, "200", "got the page (status 200)"),
         (
             all,
-            RecordField::Status,
+            Status,
             "0",
             "got an answer that is not known: the site's own proxy sent it, or the client left before it",
         ),
         (
             all,
-            RecordField::Reserved,
+            Reserved,
             "",
-            "passed to a page with a published reservation of text and data mining (a request may be in several counts)",
+            "passed to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
         ),
         (
             &reserved,
-            RecordField::LicenseToken,
+            LicenseToken,
             "",
             "to such a page had a licence token that was not checked",
         ),
         (
             &reserved,
-            RecordField::Status,
+            Status,
             "0",
             "to such a page got an answer that is not known",
         ),
     ] {
-        let texts = among.iter().filter_map(|one| text(one, field));
-        let count = texts
+        let count = among
+            .iter()
+            .filter_map(|one| text(one, field))
             .filter(|text| ["", text.as_str()].contains(&value))
             .count();
         if count > 0 {
             sentence += &format!(". {} {what}", plural_thousands(count, "request"));
         }
+    }
+    if sentence.contains(". ") {
+        sentence.insert_str(0, "A request may be in several of these counts. ");
     }
     sentence + "."
 }
@@ -278,7 +282,7 @@ fn served_sentence(requests: &[&RequestFinding]) -> String {
         if !one.is_disallowed() && !one.lacks_license() {
             continue;
         }
-        let client = text(one, RecordField::Client);
+        let client = text(one, Client);
         if one.served_at.is_some() && (client.is_none() || one.served_to.is_none()) {
             unknown += 1;
         } else {
@@ -297,8 +301,8 @@ fn served_sentence(requests: &[&RequestFinding]) -> String {
     }
     if known > 0 {
         sentences += &format!(
-            " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before, as a \
-             client of the same class (explained below).",
+            " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before, with \
+             the same kind of identity (verified, not verified, or pretending).",
             plural_thousands(known, "request"),
             thousands(served)
         );
@@ -323,8 +327,10 @@ fn names_text(
 
 fn identity_sentences(case: &CaseFindings) -> String {
     let mut sentences = Vec::new();
-    let first = case.logs.first();
-    let name = first.map_or("", |log| crawler_name(&log.crawler));
+    let name = case
+        .logs
+        .first()
+        .map_or("", |log| crawler_name(&log.crawler));
     for basis in IdentityAssurance::VARIANTS {
         let requests: Vec<_> = case
             .logs
@@ -369,7 +375,7 @@ fn site_sentences(case: &CaseFindings) -> String {
             .max_by_key(|stamp| &stamp.time);
         for request in &log.requests {
             all += 1;
-            if request.field_text_or_empty(RecordField::History) == "declared" {
+            if request.field_text_or_empty(History) == "declared" {
                 declared += usize::from(request.rejudged == "disallowed");
             }
             covered += usize::from(
@@ -581,6 +587,7 @@ mod tests {
             "1 request that the robots.txt of shop.example disallows",
             ". The same clients also sent 1 request to shop.example without the licence",
             "Of the 2 requests disallowed or without a licence, 2 came",
+            "sent this robots.txt before, with the same kind of identity",
         ] {
             assert!(both.contains(part), "{part}: {both}");
         }
@@ -595,7 +602,7 @@ mod tests {
             ),
             (
                 RecordField::Reserved,
-                "sent 1 request to a page with a published reservation of text and data mining",
+                "sent 1 request to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
             ),
         ] {
             log.requests[1].request = with_fields(&passed);
@@ -625,16 +632,15 @@ mod tests {
         assert_eq!(
             words,
             [
-                "violation; to a page with a published reservation of text and data mining",
-                "violation; to a page with a published reservation of text and data mining",
+                "violation; to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
+                "violation; to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
                 "violation"
             ]
         );
         let unknown = FieldValue::Number(0);
         log.requests[0].request.push(RecordField::Status, unknown);
         let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        let part = ". 2 requests passed to a page with a published reservation of text and data mining (a request may be in \
-                    several counts). 1 request to such a page had a licence token that was not checked. 1 request to such a page got an answer that is not known.";
+        let part = ". 2 requests passed to a page with a published reservation (TDM, Content-Signal or Content-Usage). 1 request to such a page had a licence token that was not checked. 1 request to such a page got an answer that is not known.";
         assert!(happened.contains(part), "{happened}");
     }
 
@@ -677,7 +683,7 @@ mod tests {
         for part in [
             "asks for (https://shop.example/license.xml).",
             "does not allow (the client only pretended to be the crawler).",
-            "refused 0 of 3 requests. 3 requests passed that the site would have refused under enforcement. 1 request got",
+            ". A request may be in several of these counts. In all, the site refused 0 of 3 requests. 3 requests passed that the site would have refused under enforcement. 1 request got",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
         }

@@ -83,12 +83,13 @@ pub fn parse_timestamp_response(response: &[u8]) -> Option<AuthorityTimestamp> {
     let time = str::from_utf8(info.next_content(GENERALIZED_TIME)?).ok()?;
     let time = NaiveDateTime::parse_from_str(time.get(..14)?, "%Y%m%d%H%M%S").ok()?;
     let authority = signer_name(signed)?;
-    let is_sha256 = algorithm.starts_with(&SHA256[2..13]);
-    is_sha256.then(|| AuthorityTimestamp {
-        hash,
-        time: time.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        authority,
-    })
+    algorithm
+        .starts_with(&SHA256[2..13])
+        .then(|| AuthorityTimestamp {
+            hash,
+            time: time.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            authority,
+        })
 }
 
 /// The subject of the certificate that the signer names by its serial number. `signed` is the

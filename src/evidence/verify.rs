@@ -95,8 +95,10 @@ fn add_page_finding(
         );
         findings.add_unknown("page-of-other-version", message);
     } else if page.is_some_and(|page| *page == render_case_page(case).into_bytes()) {
-        let message = format!("{REPORT_FILE}{several} says what the entries say");
-        findings.add_check("page", message);
+        findings.add_check(
+            "page",
+            format!("{REPORT_FILE}{several} says what the entries say"),
+        );
     } else {
         let message = format!(
             "{REPORT_FILE}{several} does not say what the entries say: it was edited, or another build of crawlgate made it"

@@ -166,8 +166,9 @@ impl LogWriter {
         let batch = lock(&self.shared.queue).drain();
         let written = batch.entries.len() as u64;
         // Requeued if the batch cannot be written: there are few, and a case without them would be misread.
-        let entries = batch.entries.iter();
-        let publications = entries
+        let publications = batch
+            .entries
+            .iter()
             .filter(|(chain, _)| chain.crawler.is_empty())
             .cloned()
             .collect();

@@ -19,6 +19,9 @@ use std::borrow::Cow;
 
 /// The user agent of crawlgate's own requests.
 pub const OWN_USER_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
+/// The user agent of the server's own requests for an origin's robots.txt, which must not come back
+/// to it. `init` uses it too. Other commands use [`OWN_USER_AGENT`], and are answered.
+pub const ORIGIN_USER_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " (origin)");
 /// The field with the tags of a policy.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 

@@ -245,7 +245,8 @@ impl GateBuilder {
     /// Adds a policy that is part of the program, for a gate without a policy directory. `name` is
     /// its file name in messages. The site is called `name` without its ending. If a policy
     /// directory is given too and exists, only the policies in that directory count, and the log
-    /// has a warning. A second policy for the same site replaces the first.
+    /// has a warning. A second policy for the same site replaces the first. `defaults.yaml` is no
+    /// site: it has the fields that all these policies share.
     ///
     /// ```
     /// use crawlgate::middleware::GateBuilder;
@@ -293,7 +294,8 @@ impl GateBuilder {
 
     /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`,
     /// or in the field of [`GateBuilder::client_address`]. If a proxy names no client, the client's
-    /// address is unknown.
+    /// address is unknown. Then the logs show the proxy's address, and for a crawler the doubt
+    /// `client_unknown`.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
         self.trusted_proxies = networks.into_iter().collect();
         self
@@ -383,6 +385,13 @@ impl GateBuilder {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(mut self) -> Result<GateLayer, OpenError> {
+        if let Some(texts) = &mut self.sites.without_directory
+            && let Some(Ok(defaults)) = texts.remove("defaults")
+        {
+            for policy in texts.values_mut().flatten() {
+                policy.append_defaults(&defaults.name, &defaults.text);
+            }
+        }
         let clock = self
             .clock_file
             .as_deref()
@@ -435,7 +444,6 @@ impl GateBuilder {
                 warn_about_html(&reloading.instance);
             },
         );
-        let threads = Some(threads.map_err(OpenError::Thread)?);
         let settings = RequestSettings {
             trusted_proxies: self.trusted_proxies,
             client_address: self.client_address,
@@ -453,7 +461,7 @@ impl GateBuilder {
             robots_txt_requested: AtomicBool::default(),
             peer: self.peer,
             store,
-            threads,
+            threads: Some(threads.map_err(OpenError::Thread)?),
         })))
     }
 
@@ -462,7 +470,8 @@ impl GateBuilder {
     /// empty.
     fn require_policy(&self) -> Result<(), OpenError> {
         let sites = &self.sites;
-        let problem = if sites.policies.as_os_str().is_empty() && sites.without_directory.is_none()
+        let problem = if sites.policies.as_os_str().is_empty()
+            && sites.without_directory.iter().flatten().next().is_none()
         {
             "there is no policy: call GateBuilder::policy, or begin with GateLayer::builder(DIRECTORY)"
                 .to_owned()

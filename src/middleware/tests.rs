@@ -545,10 +545,13 @@ fn directory_without_a_policy_is_named() {
 
 #[test]
 fn gate_without_directory_and_policy_names_the_method() {
-    let Err(error @ OpenError::Policies(_)) = GateBuilder::default().open() else {
-        panic!("it was opened");
-    };
-    assert!(error.to_string().contains("GateBuilder::policy"), "{error}");
+    let builder = GateBuilder::default();
+    for builder in [builder.clone(), builder.policy("defaults.yaml", TAGGED)] {
+        let Err(error @ OpenError::Policies(_)) = builder.open() else {
+            panic!("it was opened");
+        };
+        assert!(error.to_string().contains("GateBuilder::policy"), "{error}");
+    }
 }
 
 #[test]
@@ -649,6 +652,22 @@ fn policy_of_the_program_needs_no_directory() {
         panic!("it was opened");
     };
     assert!(error.to_string().contains("shop.yaml:1:1"), "{error}");
+}
+
+#[test]
+fn defaults_of_the_program_are_no_site() {
+    let shared = "purposes: { training: disallow }\nenforcement: { mode: enforce }\n";
+    let builder = GateBuilder::default().peer(|_| Some(IpAddr::from([192, 0, 2, 9])));
+    let builder = builder.policy("defaults.yaml", shared);
+    for (hosts, status) in [("a.example", 403), ("b.example", 200)] {
+        let policy = format!("hosts: [{hosts}]\n");
+        let gate = builder.clone().policy("shop.yaml", &policy).open();
+        let mut service = gate.expect("a gate").layer(FnService(|_| {
+            Ok::<_, Infallible>(Response::new(Pieces::default()))
+        }));
+        let response = poll_ready_future(service.call(request("/", GPTBOT))).expect("a response");
+        assert_eq!(response.status(), status, "{hosts}");
+    }
 }
 
 #[test]

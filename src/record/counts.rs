@@ -342,11 +342,12 @@ impl RequestCounts {
     }
 
     /// The percentage of requests that obeyed the rules, among those that obeyed or broke them.
-    /// `None` if there are none, or if more disallowed requests are uncounted than broke the rules,
-    /// because the percentage would leave out most of them.
+    /// `None` if there are none, or if more disallowed requests are uncounted or exempt than broke
+    /// the rules, because the percentage would leave out most of them.
     pub fn compliance(&self) -> Option<f64> {
         let known = self.rule_obeying_requests() + self.rule_breaking_requests();
-        (known > 0 && self.rule_breaking_requests() >= self.uncounted())
+        let not_counted = self.uncounted() + self.requests_of_kind(Kind::Exempt);
+        (known > 0 && self.rule_breaking_requests() >= not_counted)
             .then(|| 100.0 * self.rule_obeying_requests() as f64 / known as f64)
     }
 
@@ -495,6 +496,7 @@ mod tests {
             (&[][..], 0, Some(100.0)),
             (&[(Kind::Unproven, 68)], 0, None),
             (&[(Kind::StaleCopy, 1)], 0, None),
+            (&[(Kind::Exempt, 1)], 0, None),
             (&[(Kind::Unproven, 2), (Kind::StaleCopy, 3)], 4, None),
             (&[(Kind::Unproven, 2), (Kind::StaleCopy, 3)], 5, Some(80.0)),
         ] {

@@ -5,38 +5,37 @@
 use super::{ClientIdentity, LogSummary, Report, ReportSource};
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::printable;
+use crate::state::history::DAY;
 use askama::Template;
 
 #[derive(Template)]
 #[template(path = "about_log.txt")]
 struct AboutLogText<'a> {
     log: &'a LogSummary,
-    source: ReportSource,
-    /// Whether the log has a request that was judged or left to visitors.
-    has_requests: bool,
-    /// Requests of crawlers by identity.
-    verified: u64,
-    suspected: u64,
+    report: &'a Report,
+    /// Requests of crawlers and tools.
+    requests: u64,
+    /// Whether a crawler was verified.
+    has_verified: bool,
 }
 
 /// The sentences about the logs of a report.
 pub fn about_log_sentences(report: &Report, log: &LogSummary) -> Vec<String> {
     let text = AboutLogText {
         log,
-        source: report.source,
-        has_requests: report.from.is_some(),
-        verified: count_requests(report, ClientIdentity::Verified),
-        suspected: count_requests(report, ClientIdentity::SuspectedImpostor),
+        report,
+        requests: report
+            .crawlers
+            .iter()
+            .map(|row| row.counts.requests())
+            .sum(),
+        has_verified: report
+            .crawlers
+            .iter()
+            .any(|row| row.identity == Some(ClientIdentity::Verified)),
     };
     let text = text.to_string();
     text.lines()
         .map(|line| printable(line.as_bytes()))
         .collect()
-}
-
-/// The requests of the crawlers with this identity.
-fn count_requests(report: &Report, identity: ClientIdentity) -> u64 {
-    let rows = report.crawlers.iter();
-    let rows = rows.filter(|row| row.identity == Some(identity));
-    rows.map(|row| row.counts.requests()).sum()
 }

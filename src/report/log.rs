@@ -45,6 +45,11 @@ pub struct LogSummary {
     /// Whether no robots.txt has a group, so that everything is allowed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_no_rules: bool,
+    /// What the reader must know before the numbers, such as misspelt lines of robots.txt.
+    pub cautions: Vec<String>,
+    /// Whether the first of the rules was always in force, as far as is known.
+    #[serde(skip)]
+    pub is_undated: bool,
 }
 
 /// Lines and requests of logs, by what they are.
@@ -66,6 +71,10 @@ pub struct LineCounts {
     pub outside_period: u64,
     /// Requests whose URL was disallowed when they came, even if they do not count.
     pub disallowed: u64,
+    /// Requests of crawlers and tools from addresses that end with zeros, as if they were shortened.
+    pub shortened_addresses: u64,
+    /// Requests of crawlers and tools without a certain address of the client.
+    pub no_address: u64,
     /// Bytes that were sent to visitors.
     pub visitors_bytes: u64,
 }
@@ -129,7 +138,7 @@ pub struct ResponseStatusRow {
     pub status: u16,
     /// All requests that were answered with it.
     pub requests: u64,
-    /// The UTC days with most of these requests.
+    /// These requests by UTC day, in order.
     pub days: Vec<TopEntry>,
     /// The first directories of these paths.
     pub sections: Vec<TopEntry>,

@@ -140,6 +140,14 @@ pub struct EarlierReport<Row = CrawlerRow> {
     site: String,
     /// Its rows.
     pub crawlers: Vec<Row>,
+    log: Option<EarlierLog>,
+}
+
+/// The files with the rules of an earlier report, and whether it had lists of networks.
+#[derive(Debug, PartialEq, Deserialize)]
+struct EarlierLog {
+    rules: Vec<String>,
+    lists: Option<serde::de::IgnoredAny>,
 }
 
 /// The source of a report's counts.
@@ -209,20 +217,24 @@ impl Report {
         rows
     }
 
-    /// The crawlers of this report and the earlier one, those that changed most first: requests, and
-    /// those against the rules, each before and now.
-    fn changes<'a>(&'a self, earlier: &'a EarlierReport) -> Vec<(&'a CrawlerRow, [[u64; 2]; 2])> {
+    /// The crawlers of this report and the earlier one, first those whose violations changed most, then
+    /// those whose requests did: requests, those against the rules, and those
+    /// with 4xx and with 5xx, each before and now.
+    fn changes<'a>(&'a self, earlier: &'a EarlierReport) -> Vec<(&'a CrawlerRow, [[u64; 2]; 4])> {
         let mut changes = BTreeMap::new();
         for (place, rows) in [(1, &self.crawlers), (0, &earlier.crawlers)] {
             for row in rows {
                 let change = changes.entry((&row.id, row.identity));
-                let (_, numbers) = change.or_insert((row, [[0; 2]; 2]));
+                let (_, numbers) = change.or_insert((row, [[0; 2]; 4]));
                 numbers[0][place] = row.counts.requests();
                 numbers[1][place] = row.counts.rule_breaking_requests();
+                [.., numbers[2][place], numbers[3][place]] = row.counts.statuses();
             }
         }
         let mut changes: Vec<_> = changes.into_values().collect();
-        changes.sort_by_key(|(_, [[before, now], _])| Reverse(before.abs_diff(*now)));
+        changes.sort_by_key(|(_, [requests, against_rules, ..])| {
+            [against_rules, requests].map(|[before, now]| Reverse(before.abs_diff(*now)))
+        });
         changes
     }
 
@@ -250,6 +262,7 @@ impl Report {
     fn caveats(&self) -> Vec<String> {
         let unverified = self.has_no_networks().then(|| UNVERIFIED_NAMES.to_owned());
         let has_no_rules = self.log.as_ref().is_some_and(|log| log.has_no_rules);
+        let cautions = self.log.iter().flat_map(|log| log.cautions.clone());
         let no_rules = has_no_rules.then(|| NO_RULES.to_owned());
         let fetchers = self.rows_in(ReportSection::BreaksRules);
         let fetchers = fetchers.filter(|row| row.fetches_for_person());
@@ -270,6 +283,7 @@ impl Report {
         });
         no_rules
             .into_iter()
+            .chain(cautions)
             .chain(unverified)
             .chain(shared_rules)
             .chain(fetchers)
@@ -291,13 +305,13 @@ impl Report {
     fn has_separate_unknown_bots(&self) -> bool {
         let mut rows = self.crawlers.iter();
         let is_named = rows.any(|row| {
-            row.is_unknown_bots()
+            row.identity_words() == "unknown bot"
                 && matches!(
                     row.part,
                     ReportSection::BreaksRules | ReportSection::DoesNotCount
                 )
         });
-        !self.unknown_bots.is_empty() && !is_named
+        self.unknown_bots.len() > usize::from(is_named)
     }
 
     /// The pages that each row's crawler read, without impostors and tools.
@@ -356,6 +370,15 @@ impl Report {
             .filter(|row| row.is_unbound())
     }
 
+    /// Requests of crawlers that enforcement would ask for a licence.
+    fn would_demand_license(&self) -> u64 {
+        let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
+        let without = rows.map(|row| row.counts.without_license());
+        without
+            .fold(0, u64::saturating_add)
+            .saturating_sub(self.totals.license_demanded)
+    }
+
     /// The crawlers that lack a licence, with their requests and what happened to these; empty if
     /// none does.
     fn license_sentence(&self) -> String {
@@ -382,9 +405,12 @@ impl Report {
     pub fn finish(mut self, now: Timestamp) -> Report {
         for row in &mut self.crawlers {
             row.assign_section(now);
-            if row.is_unknown_bots() && !self.unknown_bots.is_empty() {
-                let bots = self.unknown_bots.iter();
-                row.name = join_first(bots.map(|bot| printable(bot.name.as_bytes())), 2);
+            // Of several, it is not known here which broke the rules.
+            if row.is_unknown_bots()
+                && let [bot] = &self.unknown_bots[..]
+                && bot.count >= row.counts.requests()
+            {
+                row.name = printable(bot.name.as_bytes());
             }
         }
         self.crawlers.sort_by_cached_key(CrawlerRow::sort_key);

@@ -3,7 +3,9 @@
 //! each have a line of their own. [`ReportSection`] is the section of the report that a line
 //! belongs to.
 
-use super::{ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry, join_words};
+use super::{
+    MAX_TOP, ReportTotals, ResponseStatusRow, RuleCount, SitemapCoverage, TopEntry, join_words,
+};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::numbers::{plural_thousands, thousands};
 use crate::record::RequestCounts;
@@ -21,7 +23,7 @@ pub const UNKNOWN_BOTS: &str = "other";
 const TOOLS: &str = "tool";
 /// The label of crawlers beyond the bound of the counts.
 const OVERFLOW: &str = "overflow";
-/// The addresses of a pretender that are shown.
+/// The addresses of a pretender that are shown if no more are asked for.
 const MAX_ADDRESSES: usize = 3;
 
 /// Whether the clients that use a crawler's name are the crawler.
@@ -237,11 +239,11 @@ impl CrawlerRow {
         self.id == UNKNOWN_BOTS
     }
 
-    /// The identity in words; empty for tools and where it cannot be proven.
+    /// The identity in words; empty for tools, where the name says it, and where it cannot be proven.
     pub fn identity_words(&self) -> &'static str {
         match self.part {
             Tool => "",
-            _ if self.is_unknown_bots() => "unknown bot",
+            _ if self.is_unknown_bots() && self.name != "unknown bots" => "unknown bot",
             _ => self.identity.map_or("", ClientIdentity::words),
         }
     }
@@ -276,13 +278,15 @@ impl CrawlerRow {
         exempt + self.counts.requests_of_kind(Kind::NotBound) > 0
     }
 
-    /// That a pretender's requests are not the crawler's, and where most of them came from.
-    pub(super) fn pretender_words(&self) -> String {
+    /// That a pretender's requests are not the crawler's, and where most of them came from: `top`
+    /// addresses, or three.
+    pub(super) fn pretender_words(&self, top: Option<usize>) -> String {
         let words = match self.identity {
             Some(ClientIdentity::SuspectedImpostor) => "probably not from it",
             _ => "not from it",
         };
-        let addresses = self.addresses.iter().take(MAX_ADDRESSES);
+        let shown = top.unwrap_or(MAX_ADDRESSES).min(MAX_TOP);
+        let addresses = self.addresses.iter().take(shown);
         let addresses: Vec<String> = addresses
             .map(|address| format!("{} from {}", address.count_words(), address.name))
             .collect();

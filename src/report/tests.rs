@@ -152,6 +152,8 @@ fn requests_without_licence_are_apart_from_violations() {
     ] {
         assert!(page.contains(sentence), "{page}");
         assert!(page.contains("A reservation (tdm, "), "{page}");
+        let would_ask = "Enforcement would ask 2 requests for a licence.";
+        assert!(page.replace('\n', " ").contains(would_ask), "{page}");
     }
     // Of the requests of a crawler that obeys, only some lacked one.
     let html = render_html(&report).expect("HTML");
@@ -435,6 +437,30 @@ fn tool_judged_by_rules_is_a_crawler() {
     )]);
     assert_eq!(report.crawlers[0].part, ReportSection::BreaksRules);
     assert_eq!((report.totals.requests, report.totals.tools), (5, 0));
+}
+
+#[test]
+fn unknown_bots_of_a_report_are_named_if_one_sent_all() {
+    let sent = [(Kind::Violation, WouldBlock, 2), (Kind::Allowed, Pass, 3)];
+    for (names, shown, is_separate) in [
+        (&[("NiceBot", 3), ("PriceBot", 2)][..], "unknown bots", true),
+        (&[("NiceBot", 3)], "unknown bots", true),
+        (&[("PriceBot", 5)], "PriceBot", false),
+    ] {
+        let names = names.iter().map(|(name, count)| TopEntry {
+            name: (*name).to_owned(),
+            count: *count,
+            ..TopEntry::default()
+        });
+        let report = Report {
+            crawlers: vec![crawler_row("other", ClientIdentity::Unverified, &sent)],
+            unknown_bots: names.collect(),
+            ..Report::default()
+        };
+        let report = report.finish(NOW);
+        assert_eq!(report.crawlers[0].name, shown);
+        assert_eq!(report.has_separate_unknown_bots(), is_separate);
+    }
 }
 
 #[test]
@@ -1261,15 +1287,18 @@ fn long_report() -> Report {
 fn text_has_80_columns_and_short_sections() {
     let mut report = long_report();
     report.earlier = Some(EarlierReport {
-        from: report.from,
+        // Times of a file may be any.
+        from: Some(Timestamp(i64::MIN)),
         to: report.to,
-        site: String::new(),
+        site: "other.example".to_owned(),
         crawlers: long_report().crawlers,
+        log: None,
     });
     let printed = render_text(&report).expect("a text");
     for line in printed.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
+    assert_eq!(printed.matches("\nCaution: ").count(), 2, "{printed}");
     let parts: Vec<&str> = printed.split("\n\n").collect();
     assert!(parts.len() > 4, "{printed}");
     for (place, part) in parts.iter().enumerate() {
@@ -1281,7 +1310,7 @@ fn text_has_80_columns_and_short_sections() {
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 8 + 1,
             part if part.starts_with("Break") => 1 + 8,
-            part if part.starts_with("Compared") => 2 + 8,
+            part if part.starts_with("Compared") => 2 + 8 + 2,
             part if part.starts_with("Visits") => 1 + 8 * 3,
             // All statuses, sections, parameters, and the paths and sections of five statuses of each
             // crawler.
@@ -1299,6 +1328,28 @@ fn text_has_80_columns_and_short_sections() {
     let takers = printed.lines().filter(|line| line.ends_with("% of bytes"));
     let verified = takers.filter(|line| line.contains("verified)"));
     assert_eq!(verified.count(), 5, "{printed}");
+}
+
+#[test]
+fn only_periods_of_other_lengths_are_cautioned_about() {
+    for (hours_before, hours_now, is_cautioned) in [
+        (31 * 24, 30 * 24, false),
+        (6 * 24 - 1, 6 * 24 + 1, false),
+        (20, 10, false),
+        (14 * 24, 7 * 24, true),
+    ] {
+        let mut report = mixed_report();
+        report.from = Some(Timestamp(NOW.0 - hours_now * HOUR));
+        report.earlier = Some(EarlierReport {
+            from: Some(Timestamp(NOW.0 - hours_before * HOUR)),
+            to: report.to,
+            site: String::new(),
+            crawlers: Vec::new(),
+            log: None,
+        });
+        let text = render_text(&report).expect("a text");
+        assert_eq!(text.contains("Caution: "), is_cautioned, "{text}");
+    }
 }
 
 /// Of a text, how many crawlers it lists under traffic and under URLs.
@@ -1331,7 +1382,7 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     for page in [render_html(&report), render_markdown(&report)] {
         let page = page.expect("a page");
         assert_eq!(page.matches("404 in 123,456 requests").count(), 7);
-        assert_eq!(page.matches("200 123,456, 301 123,456").count(), 7);
+        assert_eq!(page.matches("200: 123,456; 301: 123,456").count(), 7);
         assert_eq!(page.matches("123,456 of 246,912").count(), 7);
     }
     // The report of one crawler has no traffic.
@@ -1392,7 +1443,7 @@ fn urls_are_listed_by_section_parameter_and_status() {
     let text = render_text(&report(vec![row.clone()])).expect("a text");
     for line in [
         "  Googlebot (verified, search): 200 requests",
-        "    statuses (without robots.txt): 404 60, 200 40, 302 35, 301 30",
+        "    statuses (without robots.txt): 404: 60; 200: 40; 302: 35; 301: 30",
         "    sections: /shop/ 150 (75 %)",
         "    parameters (in 22 % of requests): color 20 (10 %)",
         "    404 in 60 requests: /shop/gone 30 (50 %)",
@@ -1442,7 +1493,7 @@ fn referrers_are_missed_only_in_log_with_requests() {
             ..report(Vec::new())
         };
         let text = render_text(&report).expect("a text");
-        assert_eq!(text.contains("no referrers"), is_said, "{text}");
+        assert_eq!(text.contains("has a referrer"), is_said, "{text}");
     }
 }
 
@@ -1490,7 +1541,7 @@ fn crawlers_that_rules_do_not_bind_obey_none() {
         ),
     ];
     let report = report(rows);
-    let unbound = "Googlebot: 2 requests (not verified, 2 exempt), ChatGPT-User: 1 request (not verified, 1 not bound)";
+    let unbound = "Googlebot: 2 requests (not verified, 2 disallowed but exempt), ChatGPT-User: 1 request (not verified, 1 not bound)";
     for page in [
         render_text(&report).expect("text").replace("\n   ", ""),
         render_html(&report).expect("HTML"),
@@ -1505,7 +1556,7 @@ fn crawlers_that_rules_do_not_bind_obey_none() {
         );
         // One exempt request of many does not hide that a crawler obeys.
         assert!(
-            obeying.contains("GPTBot: 1,001 requests (not verified, 1 exempt)"),
+            obeying.contains("GPTBot: 1,001 requests (not verified, 1 disallowed but exempt)"),
             "{page}"
         );
         assert!(rest.contains(unbound), "{page}");

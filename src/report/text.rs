@@ -137,7 +137,10 @@ pub fn names_with_requests<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> St
         let requests = plural_thousands(row.counts.requests(), "request");
         let mut words = Vec::new();
         for (number, what) in [
-            (row.counts.requests_of_kind(Kind::Exempt), "exempt"),
+            (
+                row.counts.requests_of_kind(Kind::Exempt),
+                "disallowed but exempt",
+            ),
             (row.counts.requests_of_kind(Kind::NotBound), "not bound"),
             (row.counts.without_license(), "of them without a licence"),
         ] {

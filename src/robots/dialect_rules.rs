@@ -117,6 +117,9 @@ impl DialectRules {
     /// (`Sogou web spider`), as `Registry::tokens_with_blanks` gives them. A crawler of your own has
     /// none: write `&[]`. The Google dialect ignores them.
     ///
+    /// With [`Dialect::Rfc9309`], only lines within the first [`MAX_ROBOTS_BYTES`] (500 KiB) count
+    /// (RFC 9309 section 2.5). Compare with the length of [`RobotsFile::bytes`].
+    ///
     /// ```
     /// use crawlgate::robots::{Dialect, DialectRules, RobotsFile};
     /// let file = RobotsFile::parse(*b"User-agent: *\nDisallow: /a\nAllow: /a/b\n");
@@ -239,7 +242,8 @@ impl DialectRules {
     /// path that begins with `/`. Anything else is read as a path without its `/`: `cart/1` is `/cart/1`. But Google's
     /// library takes `cart` for a host then. A URL that matches no rule is allowed:
     /// [`FileVerdict::line`] is then the line of an empty Allow or Disallow, if there is one. RFC 9309
-    /// always allows `/robots.txt`.
+    /// always allows `/robots.txt`. Rules after the first 500 KiB do not count, see
+    /// [`DialectRules::new`].
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
         let (bound, union) = self.union_for(token);
         let free = FileVerdict {

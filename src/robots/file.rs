@@ -190,6 +190,19 @@ impl RobotsFile {
             .take_while(|line| line.text.end <= MAX_ROBOTS_BYTES)
     }
 
+    /// The User-agent, Allow and Disallow lines with a misspelt key or without a colon. Google reads
+    /// them, other crawlers may not.
+    pub(crate) fn misspelt_lines(&self) -> impl Iterator<Item = &RobotsLine> {
+        self.lines_within_limit().filter(|line| {
+            let key = line.key_value.as_ref().map(|record| record.key);
+            let mut issues = line.issues.iter();
+            matches!(
+                key,
+                Some(RobotsKey::UserAgent | RobotsKey::Allow | RobotsKey::Disallow)
+            ) && issues.any(|issue| matches!(issue, LineIssue::Typo | LineIssue::MissingColon))
+        })
+    }
+
     /// The values of the Sitemap lines within the size that every crawler reads. They stand for
     /// every crawler, inside of groups and outside.
     ///

@@ -21,6 +21,9 @@ use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use PolicySource::*;
+use ReloadOutcome::*;
+
 /// A planned change of one site.
 pub struct PlannedSiteChange {
     /// The site.
@@ -74,7 +77,7 @@ impl SiteCatalog {
         }) = file
         else {
             self.stored_state.remove_site(&name);
-            return ReloadOutcome::Removed;
+            return Removed;
         };
         let is_added = before.is_none();
         let findings = compiled.findings();
@@ -88,16 +91,16 @@ impl SiteCatalog {
                 }
                 Some(ActivePolicy {
                     entry: self.bring_into_force(site, now),
-                    source: PolicySource::File,
+                    source: File,
                 })
             }
             (None, Some(last_good)) => Some(ActivePolicy {
                 entry: self.bring_into_force(last_good, now),
-                source: PolicySource::Store,
+                source: Store,
             }),
             (None, None) => before.map(|mut before| {
-                if before.source == PolicySource::File {
-                    before.source = PolicySource::Earlier;
+                if before.source == File {
+                    before.source = Earlier;
                 }
                 before
             }),
@@ -110,8 +113,8 @@ impl SiteCatalog {
             conflicts_with,
         };
         let outcome = match file.unchanged_outcome() {
-            ReloadOutcome::Unchanged if is_added => ReloadOutcome::Added,
-            ReloadOutcome::Unchanged => ReloadOutcome::Replaced,
+            Unchanged if is_added => Added,
+            Unchanged => Replaced,
             outcome => outcome,
         };
         self.files.insert(name, file);
@@ -347,8 +350,9 @@ impl SiteCatalog {
 
     /// The site of this name that is in force.
     pub fn site(&self, name: &str) -> Option<&Arc<Site>> {
-        let in_file = self.files.get(name).and_then(PolicyFile::entry);
-        in_file
+        self.files
+            .get(name)
+            .and_then(PolicyFile::entry)
             .or_else(|| self.default_sites.get(name))
             .map(|entry| &entry.site)
     }
@@ -361,7 +365,7 @@ impl SiteCatalog {
             file: policy_path(&file.text),
             reload_ok: is_readable && file.is_active(),
             removed: file.is_missing(),
-            last_good_copy: file.source() == Some(PolicySource::Store),
+            last_good_copy: file.source() == Some(Store),
             conflicts_with: file.conflicts_with.clone(),
             findings: file.findings.clone(),
             ..SiteStatus::default()

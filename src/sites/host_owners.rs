@@ -6,6 +6,7 @@ use crate::policy::Site;
 use crate::policy::model::HostPattern;
 use crate::yaml::{Diagnostic, SourceSpan};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The beginning of a file.
 const FIRST_LINE: SourceSpan = SourceSpan {
@@ -17,25 +18,23 @@ const FIRST_LINE: SourceSpan = SourceSpan {
 
 /// The site that has each host; `None` stands for every other host.
 #[derive(Default)]
-pub struct HostOwners(HashMap<Option<HostPattern>, String>);
+pub struct HostOwners(HashMap<Option<HostPattern>, Arc<Site>>);
 
 /// A host that a site claims and that another site has.
 pub struct HostConflict {
     /// The host; `None` for every other host.
     pub host: Option<HostPattern>,
     /// The site that has it.
-    pub owner: String,
+    pub owner: Arc<Site>,
 }
 
 impl HostOwners {
     /// Records a site as the owner of each of its hosts, also of one that had another owner. A site
     /// without hosts owns every other host.
-    pub fn insert_site(&mut self, site: &Site) {
-        self.0.extend(
-            claimed_hosts(site)
-                .into_iter()
-                .map(|host| (host, site.name.clone())),
-        );
+    pub fn insert_site(&mut self, site: &Arc<Site>) {
+        for host in claimed_hosts(site) {
+            self.0.insert(host, site.clone());
+        }
     }
 
     /// Whether each host of this site has an owner here, whichever site that is.
@@ -59,28 +58,35 @@ impl HostOwners {
 
 impl HostConflict {
     /// The finding for the site that is rejected: at the host in its file, or at the first line if
-    /// the conflict is about every other host.
+    /// the conflict is about every other host. Names the place in the other file, which may be the
+    /// one with the mistake.
     pub fn diagnostic(&self, site: &Site) -> Diagnostic {
-        let HostConflict { host, owner } = self;
-        let claimed = site
-            .policy
+        let host = self
+            .host
+            .as_ref()
+            .map_or("no host".into(), |host| format!("the host {host}"));
+        let owner = &self.owner;
+        let place = self.place_in(owner);
+        Diagnostic::error(
+            "host-taken",
+            self.place_in(site),
+            format!(
+                "{} and {} both name {host} ({}:{}:{})",
+                owner.name, site.name, owner.policy.source.name, place.line, place.column
+            ),
+        )
+        .help(
+            "a host belongs to one site, and only one policy may leave out \"hosts\": change one of the two files",
+        )
+    }
+
+    /// Where the file of a site names the host.
+    fn place_in(&self, site: &Site) -> SourceSpan {
+        site.policy
             .hosts
             .iter()
-            .find(|claimed| Some(&claimed.value) == host.as_ref());
-        match claimed {
-            Some(claimed) => Diagnostic::error(
-                "host-taken",
-                claimed.span,
-                format!("the site {owner} already has the host {}", claimed.value),
-            )
-            .help("a host belongs to one site: remove it from one of the two files"),
-            None => Diagnostic::error(
-                "host-taken",
-                FIRST_LINE,
-                format!("the site {owner} already has every other host"),
-            )
-            .help("only one policy may leave out \"hosts\""),
-        }
+            .find(|claimed| Some(&claimed.value) == self.host.as_ref())
+            .map_or(FIRST_LINE, |claimed| claimed.span)
     }
 }
 

@@ -8,6 +8,8 @@ use crate::policy::RobotsVersionId;
 use crate::publications::{LogGaps, PublicationLog, VersionStore};
 use crate::time::Timestamp;
 
+use GapReason::*;
+
 /// The log of an earlier process.
 pub fn log_from_facts(facts: &StoredFacts) -> PublicationLog {
     let mut gaps = LogGaps::default();
@@ -33,9 +35,9 @@ fn drop_times<T: Clone>(facts: &[(Timestamp, T)]) -> Vec<T> {
 /// The end of the gap in the log for this reason.
 fn gap_mut(gaps: &mut LogGaps, reason: GapReason) -> &mut Option<Timestamp> {
     match reason {
-        GapReason::Cut => &mut gaps.cut_at,
-        GapReason::Lost => &mut gaps.lost_at,
-        GapReason::Broken => &mut gaps.broken_at,
+        Cut => &mut gaps.cut_at,
+        Lost => &mut gaps.lost_at,
+        Broken => &mut gaps.broken_at,
     }
 }
 
@@ -65,7 +67,7 @@ pub fn log_to_facts(log: &PublicationLog) -> Vec<AnyFact> {
         facts.push(declared.into());
     }
     let mut gaps = log.gaps;
-    for reason in [GapReason::Cut, GapReason::Lost, GapReason::Broken] {
+    for reason in [GapReason::Cut, Lost, GapReason::Broken] {
         if let Some(at) = *gap_mut(&mut gaps, reason) {
             facts.push(HistoryGap { reason, at }.into());
         }

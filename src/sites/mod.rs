@@ -147,7 +147,7 @@ impl SiteManager {
         updater.check_broken_files(options.strict)?;
         let mut snapshot = updater.publish(now);
         if updater.publisher.deferred.is_some() {
-            tracing::error!("crawlgate serves nothing until then, for a minute at most");
+            tracing::error!("crawlgate starts to serve only then");
         }
         while updater.publisher.deferred.is_some() {
             std::thread::sleep(RETRY_EVERY);
@@ -238,8 +238,7 @@ impl SiteManager {
             let until = updater.catalog.pause(request, now);
             let has_changed = until.is_ok();
             if has_changed {
-                let site = request.site.as_deref();
-                updater.notify_pauses(&self.store.subscribers, site, now);
+                updater.notify_pauses(&self.store.subscribers, request.site.as_deref(), now);
             }
             (until, has_changed)
         })

@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ServedRobotsKind::*;
+
 /// How long robots.txt is answered 503 while a site has never had a copy. A crawler that gets 5xx
 /// stays away, and a crawler that stays away for longer may drop the site.
 pub const MAX_ORIGIN_WAIT: Duration = Duration::from_secs(3_600);
@@ -93,11 +95,9 @@ impl ServedRobotsKind {
     /// What is served while the origin's file cannot be used, as a clause.
     pub fn words(self) -> &'static str {
         match self {
-            ServedRobotsKind::WithOrigin => "the last good copy stays in use",
-            ServedRobotsKind::Unavailable => {
-                "crawlgate answers robots.txt with 503 for up to an hour"
-            }
-            ServedRobotsKind::WithoutOrigin => {
+            WithOrigin => "the last good copy stays in use",
+            Unavailable => "crawlgate answers robots.txt with 503 for up to an hour",
+            WithoutOrigin => {
                 "crawlgate serves the rules of the policy alone; without a policy it allows everything"
             }
         }
@@ -111,9 +111,9 @@ impl ServedRobotsKind {
             .awaits_origin_until
             .filter(|until| now < *until);
         match (&site.origin, awaited_until) {
-            (_, Some(until)) => (ServedRobotsKind::Unavailable, Some(until)),
-            (Some(_), None) => (ServedRobotsKind::WithOrigin, None),
-            (None, None) => (ServedRobotsKind::WithoutOrigin, None),
+            (_, Some(until)) => (Unavailable, Some(until)),
+            (Some(_), None) => (WithOrigin, None),
+            (None, None) => (WithoutOrigin, None),
         }
     }
 }

@@ -256,16 +256,17 @@ impl Pauses {
 
     /// The facts to store.
     pub fn to_facts(&self) -> Vec<PauseRecord> {
-        let at_run_time = self.at_run_time.iter();
-        let mut facts: Vec<PauseRecord> = at_run_time
+        let mut facts: Vec<PauseRecord> = self
+            .at_run_time
+            .iter()
             .map(|(site, pause)| run_time_pause_fact(site, pause))
             .collect();
         for (planned, event) in [(&self.first_seen, FirstSeen), (&self.ended, Ended)] {
-            let planned = planned.iter();
-            facts
-                .extend(planned.map(|((site, plan), at)| {
-                    PauseRecord::for_pause_event(site, plan, event, *at)
-                }));
+            facts.extend(
+                planned
+                    .iter()
+                    .map(|((site, plan), at)| PauseRecord::for_pause_event(site, plan, event, *at)),
+            );
         }
         facts
     }

@@ -184,9 +184,11 @@ impl HostAssigner<'_> {
             }
             for (name, conflict) in rejected {
                 if let Some(file) = compiled_files.get_mut(&name) {
-                    file.compiled
-                        .reject_for_conflict(&conflict, self.missing.contains(&conflict.owner));
-                    file.conflicts_with = Some(conflict.owner);
+                    file.compiled.reject_for_conflict(
+                        &conflict,
+                        self.missing.contains(&conflict.owner.name),
+                    );
+                    file.conflicts_with = Some(conflict.owner.name.clone());
                 }
             }
         }

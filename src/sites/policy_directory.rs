@@ -6,17 +6,16 @@
 use crate::files::{absolute_path, parent_directory, read_file_up_to};
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
-use crate::yaml::{DEFAULTS_MARK, Diagnostic, SourceFile};
+use crate::yaml::{DEFAULTS, Diagnostic, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use UnreadableReason::*;
+
 /// A policy is written by hand; a larger file is a mistake.
 const MAX_POLICY_BYTES: u64 = 4 * 1024 * 1024;
-
-/// The file with the fields that the policies of a directory share. It is no site.
-pub const DEFAULTS: &str = "defaults.yaml";
 
 /// More files beside the policies are not read: they all stay in memory.
 const MAX_INCLUDED: usize = 256;
@@ -47,7 +46,7 @@ pub fn is_removed(text: &PolicyText) -> bool {
     matches!(
         text,
         Err(UnreadableFile {
-            why: UnreadableReason::Removed(_),
+            why: Removed(_),
             ..
         })
     )
@@ -87,8 +86,6 @@ pub enum UnreadableReason {
 impl UnreadableFile {
     /// The finding about the whole file.
     pub fn diagnostic(&self) -> Diagnostic {
-        use UnreadableReason::*;
-
         let id = match &self.why {
             NotAFile | Io(_) => "unreadable",
             LinkOutside => "leads-out",
@@ -103,7 +100,7 @@ impl UnreadableFile {
 
 /// The finding for a file whose site name another file has already.
 pub fn duplicate_site_finding(other_file: &str) -> Diagnostic {
-    let reason = UnreadableReason::DuplicateSite(other_file.to_owned());
+    let reason = DuplicateSite(other_file.to_owned());
     Diagnostic::whole_file("duplicate-site", reason.to_string())
         .help("the site name is the file name: rename one of them")
 }
@@ -151,7 +148,7 @@ pub fn read_policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText
         let text = match found.get(&site) {
             Some(other) => Err(UnreadableFile {
                 path: printable_path(&path),
-                why: UnreadableReason::DuplicateSite(policy_path(other)),
+                why: DuplicateSite(policy_path(other)),
             }),
             None => read_policy(&path),
         };
@@ -210,21 +207,14 @@ pub fn read_policy(path: &Path) -> PolicyText {
     }
     let unreadable = |why: String| UnreadableFile {
         path: printable_path(path),
-        why: UnreadableReason::Io(why),
+        why: Io(why),
     };
     if is_link_outside(&defaults) {
-        let why = UnreadableReason::LinkOutside;
+        let why = LinkOutside;
         return Err(unreadable(format!("{DEFAULTS} {why}")));
     }
-    let SourceFile { name, text } =
-        read_text_file(&defaults).map_err(|error| unreadable(error.to_string()))?;
-    let text = text.trim_start_matches('\u{feff}');
-    policy.text = format!("{}\n{DEFAULTS_MARK}{name}\n{text}", policy.text).into();
-    if policy.text.matches(DEFAULTS_MARK).count() > 1 {
-        return Err(unreadable(format!(
-            "only crawlgate may write \"{DEFAULTS_MARK}\""
-        )));
-    }
+    let defaults = read_text_file(&defaults).map_err(|error| unreadable(error.to_string()))?;
+    policy.append_defaults(&defaults.name, &defaults.text);
     Ok(policy)
 }
 
@@ -233,8 +223,6 @@ pub fn read_policy(path: &Path) -> PolicyText {
 /// # Errors
 /// It is no regular file, cannot be read, is larger than 4 MiB, or is not UTF-8. See [`UnreadableReason`].
 pub fn read_text_file(path: &Path) -> PolicyText {
-    use UnreadableReason::*;
-
     let unreadable = |why| UnreadableFile {
         path: printable_path(path),
         why,

@@ -24,6 +24,8 @@ use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use ReloadOutcome::*;
+
 /// The most findings of a file that are logged and shown.
 const MAX_LOGGED_FINDINGS: usize = 20;
 
@@ -119,7 +121,7 @@ impl CompiledPolicy {
                 finding = finding.help(format!(
                     "its file is gone, and not all its hosts are in other files. Add them there, or end the site \
                      with \"crawlgate reload --remove {}\"",
-                    conflict.owner
+                    conflict.owner.name
                 ));
             }
             self.findings.push(finding);
@@ -249,12 +251,12 @@ impl PolicyFile {
     /// policy in force: this text (`Unchanged`), an older one (`Kept`), or none (`Refused`).
     pub fn unchanged_outcome(&self) -> ReloadOutcome {
         if self.is_missing() {
-            return ReloadOutcome::Missing;
+            return Missing;
         }
         match self.source() {
-            Some(PolicySource::File) => ReloadOutcome::Unchanged,
-            Some(_) => ReloadOutcome::Kept,
-            None => ReloadOutcome::Refused,
+            Some(PolicySource::File) => Unchanged,
+            Some(_) => Kept,
+            None => Refused,
         }
     }
 }
@@ -289,6 +291,10 @@ pub struct SiteReload {
     pub site: String,
     /// The outcome.
     pub outcome: ReloadOutcome,
+    /// Whether the policy in force has the same robots.txt as before, on the same hosts and with the
+    /// same names of crawlers.
+    #[serde(default)]
+    pub same_robots_txt: bool,
     /// When a policy that is unchanged came into force; none if that was at the start, or is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -297,13 +303,11 @@ pub struct SiteReload {
 }
 
 /// The outcome for a site's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReloadOutcome {
     /// The file is new, and its policy is in force.
     Added,
-    /// The file is as it was, and its policy is in force.
-    Unchanged,
     /// The new policy is in force.
     Replaced,
     /// The file is rejected; the old policy stays in force.
@@ -314,15 +318,14 @@ pub enum ReloadOutcome {
     Missing,
     /// The file is gone, and with it the site.
     Removed,
+    /// The file is as it was, and its policy is in force.
+    Unchanged,
 }
 
 impl ReloadOutcome {
     /// Whether the file on disk is not in force.
     fn needs_attention(self) -> bool {
-        matches!(
-            self,
-            ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing
-        )
+        matches!(self, Kept | Refused | Missing)
     }
 }
 

@@ -40,6 +40,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use Deferral::*;
+
 /// The longest time for which a slow client may still receive a superseded version.
 const MAX_RESPONSE_TIME: Duration = Duration::from_secs(3_600);
 
@@ -201,7 +203,7 @@ impl Publisher {
         facts.extend(other_facts.iter().cloned());
         let committed = if is_publication {
             self.announce(&log, &sites)
-                .and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted))
+                .and_then(|()| self.store.publish(facts).map_err(Uncommitted))
         } else {
             // These facts wait for nothing.
             self.store.commit_or_queue(facts);
@@ -243,7 +245,7 @@ impl Publisher {
         pauses: &Pauses,
         now: Timestamp,
     ) -> Snapshot {
-        let new = if matches!(why, Deferral::Unannounced(_)) {
+        let new = if matches!(why, Unannounced(_)) {
             sites
         } else {
             Vec::new()
@@ -266,20 +268,20 @@ impl Publisher {
         self.subscribers
             .iter()
             .try_for_each(|subscriber| subscriber.announce(log, &versions))
-            .map_err(Deferral::Unannounced)
+            .map_err(Unannounced)
     }
 
     /// Records why new sites are deferred. Logs it at the first attempt only.
     fn record_deferral(&mut self, why: Deferral) {
         if self.deferred.is_none() {
             match &why {
-                Deferral::Uncommitted(_) if self.store.is_handed_over() => tracing::info!(
+                Uncommitted(_) if self.store.is_handed_over() => tracing::info!(
                     "the new process brings changed policies into force; this one keeps the current ones"
                 ),
-                Deferral::Uncommitted(error) => tracing::error!(
+                Uncommitted(error) => tracing::error!(
                     "{error}; the current policies stay in force until it can be written, for about 20 seconds at most"
                 ),
-                Deferral::Unannounced(error) => tracing::error!(
+                Unannounced(error) => tracing::error!(
                     "cannot announce a new robots.txt to the other instances: {error}; the current robots.txt stays \
                      in force until the store accepts it"
                 ),
@@ -294,8 +296,7 @@ impl Publisher {
         let mut new = Vec::new();
         for (version, bytes) in sites.iter().flat_map(site_versions) {
             if !self.versions.contains(version) || self.peer_versions.contains(&version) {
-                let file = facts::VersionBytes { id: version, bytes };
-                new.push(Fact::set(now, file));
+                new.push(Fact::set(now, facts::VersionBytes { id: version, bytes }));
             }
         }
         new

@@ -11,10 +11,16 @@ use sha2::{Digest, Sha256};
 /// Whether two entries of a site publish the same robots.txt on the same hosts, are both or neither
 /// 503, and tell crawlers apart by the same names.
 pub fn has_same_robots(before: &SiteEntry, new: &SiteEntry) -> bool {
-    located_values(&before.site.policy.hosts) == located_values(&new.site.policy.hosts)
-        && before.site.robots_txt.version == new.site.robots_txt.version
+    is_same_publication(&before.site, &new.site)
         && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
-        && identity_digest(&before.site) == identity_digest(&new.site)
+}
+
+/// Whether two versions of a site publish the same robots.txt on the same hosts, and tell crawlers
+/// apart by the same names.
+pub fn is_same_publication(before: &Site, new: &Site) -> bool {
+    located_values(&before.policy.hosts) == located_values(&new.policy.hosts)
+        && before.robots_txt.version == new.robots_txt.version
+        && identity_digest(before) == identity_digest(new)
 }
 
 /// A digest of the names by which crawlers are told apart on a site: those of the registry, the

@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use RetireStage::*;
+
 /// Many operators document that their crawlers keep copies for a day. `grace` may be shorter.
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -187,11 +189,7 @@ impl RetireStatus {
         let staging = policy.retirements().is_empty();
         let mut paths = Vec::new();
         for retired in &policy.retire {
-            let stage = if staging {
-                RetireStage::Planned
-            } else {
-                retired.stage(at)
-            };
+            let stage = if staging { Planned } else { retired.stage(at) };
             paths.extend(retired.paths.iter().map(|path| RetireStatus {
                 path: path.value.clone(),
                 stage,
@@ -217,17 +215,17 @@ impl std::fmt::Display for RetireStatus {
                 f,
                 "{path}: not retired, because a staging site retires nothing"
             ),
-            RetireStage::Planned => write!(
+            Planned => write!(
                 f,
                 "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"
             ),
-            RetireStage::Noindex => {
+            Noindex => {
                 write!(
                     f,
                     "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}"
                 )
             }
-            RetireStage::Disallowed => write!(f, "{path}: disallowed since {disallowed_from}"),
+            Disallowed => write!(f, "{path}: disallowed since {disallowed_from}"),
         }
     }
 }

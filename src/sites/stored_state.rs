@@ -53,8 +53,9 @@ impl StoredSitesState {
             text: text.to_string(),
         });
         let pauses = self.pauses.to_facts().into_iter().map(AnyFact::from);
-        let tags = self.tags.to_facts().map(AnyFact::from);
-        pauses.chain(tags).chain(policies.map(AnyFact::from))
+        pauses
+            .chain(self.tags.to_facts().map(AnyFact::from))
+            .chain(policies.map(AnyFact::from))
     }
 }
 

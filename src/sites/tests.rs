@@ -837,10 +837,9 @@ fn change_with_the_same_bytes_makes_no_version() {
         "a.yaml",
         &format!("{}enforcement: {{ mode: enforce }}\n", policy_text("/one")),
     );
-    assert_eq!(
-        outcomes(&manager.reload(Timestamp(5))),
-        [("a", ReloadOutcome::Replaced)]
-    );
+    let report = manager.reload(Timestamp(5));
+    assert_eq!(outcomes(&report), [("a", ReloadOutcome::Replaced)]);
+    assert!(report.sites[0].same_robots_txt);
     assert_eq!(
         (
             host_history(&manager).superseded.len(),
@@ -849,7 +848,7 @@ fn change_with_the_same_bytes_makes_no_version() {
         (0, Timestamp(0))
     );
     write_policy(directory.path(), "a.yaml", &policy_text("/two"));
-    manager.reload(Timestamp(6));
+    assert!(!manager.reload(Timestamp(6)).sites[0].same_robots_txt);
     write_policy(directory.path(), "a.yaml", &policy_text("/one"));
     manager.reload(Timestamp(7));
     assert_eq!(
@@ -857,6 +856,39 @@ fn change_with_the_same_bytes_makes_no_version() {
         1,
         "the version in force is not held besides"
     );
+    // A new host or a new name of a crawler is a new publication of the same bytes.
+    let more_hosts = policy_text("/one").replace("a.example", "[a.example, b.example]");
+    let named = format!("{more_hosts}crawlers: {{ token: OurBot, user_agent: ourbot }}\n");
+    for (at, text) in [(8, more_hosts), (9, named)] {
+        write_policy(directory.path(), "a.yaml", &text);
+        let report = manager.reload(Timestamp(at));
+        assert_eq!(outcomes(&report), [("a", ReloadOutcome::Replaced)]);
+        assert!(!report.sites[0].same_robots_txt, "{text}");
+    }
+}
+
+#[test]
+fn mistake_in_defaults_is_the_same_finding_for_every_site() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    for name in ["a", "b"] {
+        let text = policy_text("/one").replace("a.example", &format!("{name}.example"));
+        write_policy(root, &format!("{name}.yaml"), &text);
+    }
+    let manager = start_manager(root, None, 0);
+    write_policy(root, "defaults.yaml", "enforcement: { mode: no-mode }\n");
+    let report = manager.reload(Timestamp(1));
+    let [a, b] = &report.sites[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(a.outcome, ReloadOutcome::Kept);
+    assert_eq!(finding_ids(&a.findings), ["bad-value"]);
+    assert_eq!(a.findings, b.findings);
+    write_policy(root, "defaults.yaml", "# a comment\n");
+    for site in manager.reload(Timestamp(2)).sites {
+        assert_eq!(site.outcome, ReloadOutcome::Replaced);
+        assert!(site.same_robots_txt);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::plan::{plan_changes, plan_default_sites};
 use super::policy_directory::{self, PolicyText, UnreadableFile, UnreadableReason, policy_path};
 use super::policy_file::{ReloadOutcome, RemoveError, SiteCompiler, SiteReload};
 use super::publisher::Publisher;
+use super::same_robots::is_same_publication;
 use super::status::SitesStatus;
 use super::stored_state::StoredSitesState;
 use super::{SiteLoadOptions, StartError};
@@ -102,11 +103,11 @@ impl SiteUpdater {
             &self.publisher.log,
             now,
         );
-        let mut outcomes: BTreeMap<String, ReloadOutcome> = self
+        let mut outcomes: BTreeMap<String, (ReloadOutcome, bool)> = self
             .catalog
             .files
             .iter()
-            .map(|(name, file)| (name.clone(), file.unchanged_outcome()))
+            .map(|(name, file)| (name.clone(), (file.unchanged_outcome(), true)))
             .collect();
         let mut has_changed = false;
         // Sites that end come first in a plan, so that their hosts are free.
@@ -115,11 +116,11 @@ impl SiteUpdater {
             let had = self.catalog.site(&name).cloned();
             let outcome = self.catalog.apply(change, now);
             let has = self.catalog.site(&name);
-            has_changed |= match (&had, has) {
-                (Some(had), Some(has)) => !Arc::ptr_eq(had, has),
-                (had, has) => had.is_some() != has.is_some(),
-            };
-            outcomes.insert(name, outcome);
+            has_changed |= had.as_ref().map(Arc::as_ptr) != has.map(Arc::as_ptr);
+            let same_robots_txt = had
+                .zip(has)
+                .is_some_and(|(had, has)| is_same_publication(&had, has));
+            outcomes.insert(name, (outcome, same_robots_txt));
         }
         has_changed |= !self.catalog.recompile_due_sites(now).is_empty();
         if let Some(change) = plan_default_sites(&self.catalog, &self.publisher.log, now) {
@@ -128,12 +129,13 @@ impl SiteUpdater {
         }
         has_changed |= self.publisher.is_due(now);
         let mut reports = Vec::new();
-        for (site, outcome) in outcomes {
+        for (site, (outcome, same_robots_txt)) in outcomes {
             let file = self.catalog.files.get(&site);
             reports.push(SiteReload {
                 findings: file.map(|file| file.findings.clone()).unwrap_or_default(),
                 site,
                 outcome,
+                same_robots_txt,
                 since: None,
             });
         }
@@ -242,7 +244,7 @@ impl SiteUpdater {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force. If the site has a last good policy, that one is in force");
+                tracing::error!(site = %name, findings = ?file.findings, has_last_good = file.active.is_some(), "the policy file is not in force; the last good policy is, if the site has one");
             }
         }
         if broken.is_empty() {

@@ -208,8 +208,10 @@ impl LogWriter {
     pub fn problem(&self) -> Option<Finding> {
         let shared = self.shared()?;
         let queue = shared.lock_queue();
-        let overflowed = queue.waiting.overflowed;
-        let slow = overflowed.then(|| shared.slow_writer_message());
+        let slow = queue
+            .waiting
+            .overflowed
+            .then(|| shared.slow_writer_message());
         let reason = queue.problem.clone().or(slow)?;
         let message = match self.dropped() {
             0 => reason,

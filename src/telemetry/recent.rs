@@ -49,8 +49,9 @@ impl RecentCount {
     pub fn sum(&self, monotonic: Duration) -> u64 {
         let now = monotonic.as_secs() / SLOT_SECONDS;
         let recent = now.saturating_sub(SLOTS as u64 - 1)..=now;
-        let slots = self.0.iter().map(|slot| slot.load(Relaxed));
-        slots
+        self.0
+            .iter()
+            .map(|slot| slot.load(Relaxed))
             .filter(|slot| recent.contains(&(slot >> 32)))
             .map(|slot| slot & u64::from(u32::MAX))
             .sum()
@@ -97,11 +98,11 @@ impl<K: Clone + Eq + Hash + Ord> RecentCountByName<K> {
     /// The names with the largest counts of the last five minutes, at most `count` of them, the
     /// largest first and equal ones by name. Names with none are left out.
     pub fn top(&self, count: usize, monotonic: Duration) -> Vec<(K, u64)> {
-        let named = lock(&self.named);
-        let counted = named
+        let mut top: Vec<(K, u64)> = lock(&self.named)
             .iter()
-            .map(|(name, count)| (name.clone(), count.sum(monotonic)));
-        let mut top: Vec<(K, u64)> = counted.filter(|(_, count)| *count > 0).collect();
+            .map(|(name, count)| (name.clone(), count.sum(monotonic)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
         top.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         top.truncate(count);
         top

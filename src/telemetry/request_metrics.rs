@@ -13,6 +13,8 @@ use crate::referrals::ReferringServices;
 use crate::verdict::{CachedVersionsBasis, Decision, Identity, Kind, claim_label};
 use std::sync::Arc;
 
+use Kind::*;
+
 /// The name of a bot that does not give its name.
 const NO_NAME: &str = "(no name)";
 
@@ -131,7 +133,7 @@ fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRe
         site: UNCLAIMED,
         crawler: record.crawler().unwrap_or(NO_CRAWLER),
         identity: record.identity().map(Identity::to_status),
-        kind: Kind::NotACrawler.into(),
+        kind: NotACrawler.into(),
         basis: CachedVersionsBasis::default(),
         older_until: None,
         action,
@@ -145,10 +147,7 @@ fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRe
 /// The kind under which the request counts as a violation; `None` if it was not refused, and for the
 /// kinds `ambiguous`, `not_bound` and `unverified`.
 fn violation_kind(decision: &Decision) -> Option<ViolationKind> {
-    let counts = !decision.robots_txt
-        && !matches!(
-            decision.kind,
-            Kind::Ambiguous | Kind::NotBound | Kind::Unverified
-        );
+    let counts =
+        !decision.robots_txt && !matches!(decision.kind, Ambiguous | NotBound | Unverified);
     (counts && decision.is_refused()).then(|| ViolationKind::from_decision(decision))
 }

@@ -21,6 +21,11 @@ use crate::time::Timestamp;
 use crate::yaml::saturating_u32;
 use std::time::Duration;
 
+use Action::*;
+use GroupBinding::*;
+use Kind::{Exempt, StaleCopy, TooFast, Trapped, Unproven, Violation};
+use RobotsReadings::*;
+
 /// Judges a request by its facts and the versions that the crawler may have cached. The client's
 /// recent behaviour does not count. `None` if no site has the host: the request is forwarded
 /// untouched. Does not allocate, unless more than eight tag rules match.
@@ -68,8 +73,8 @@ pub fn decide_for(
     let (action, would) = match (inputs.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), EnforcementMode::Enforce) => (refusal, None),
-        (None, Some(refusal), EnforcementMode::Observe) => (Action::Pass, Some(refusal)),
-        (None, ..) => (Action::Pass, None),
+        (None, Some(refusal), EnforcementMode::Observe) => (Pass, Some(refusal)),
+        (None, ..) => (Pass, None),
     };
     Decision {
         site: request.claimant.site,
@@ -77,7 +82,7 @@ pub fn decide_for(
         verdict: outcome.verdict,
         readings: outcome.readings,
         kind,
-        never_fetched: kind == Kind::Violation && !request.cached_versions.was_served,
+        never_fetched: kind == Violation && !request.cached_versions.was_served,
         rule: outcome.rule,
         action,
         would,
@@ -140,13 +145,13 @@ impl<'a> DecisionInputs<'a> {
             Allowed => (Verdict::Allowed, Kind::Allowed),
             Disallowed | Ambiguous => {
                 let kind = match mildest_cached_verdict(self.request, self.target) {
-                    Allowed | NotBound | NotACrawler => Kind::StaleCopy,
+                    Allowed | NotBound | NotACrawler => StaleCopy,
                     _ if matched.verdict == Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == RobotsObedience::Never => Kind::NotBound,
                     // A crawler that uses the mildest cached version obeys the RFC to the letter.
                     Ambiguous => Kind::Ambiguous,
-                    Disallowed if self.request.cached_versions.is_complete() => Kind::Violation,
-                    Disallowed => Kind::Unproven,
+                    Disallowed if self.request.cached_versions.is_complete() => Violation,
+                    Disallowed => Unproven,
                 };
                 (Verdict::Disallowed, kind)
             }
@@ -167,7 +172,7 @@ impl<'a> DecisionInputs<'a> {
         let verdict = match self.rules.binding {
             _ if !self.rules.judged => VersionVerdict::NotACrawler,
             GroupBinding::NotBound => VersionVerdict::NotBound,
-            GroupBinding::NoRules | GroupBinding::Group(_) => VersionVerdict::Allowed,
+            NoRules | Group(_) => VersionVerdict::Allowed,
         };
         let group = self.rules.binding.group().filter(|_| self.rules.judged);
         // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
@@ -203,10 +208,7 @@ impl<'a> DecisionInputs<'a> {
     /// version in force may still use an older copy.
     fn is_trap_hit(&self, outcome: &RulesOutcome) -> bool {
         let against_the_rules = outcome.verdict == Verdict::Disallowed
-            && matches!(
-                outcome.kind,
-                Kind::Violation | Kind::Unproven | Kind::NotBound
-            );
+            && matches!(outcome.kind, Violation | Unproven | Kind::NotBound);
         if !against_the_rules
             || self.rules.exempt
             || !self.request.cached_versions.is_complete()
@@ -246,13 +248,12 @@ impl<'a> DecisionInputs<'a> {
         };
         let enforced = self.is_enforced();
         if enforced && self.request.facts.identity == Identity::Impostor {
-            enforcement.refuse(Kind::Impostor, Action::Block(rules.impostor));
+            enforcement.refuse(Kind::Impostor, Block(rules.impostor));
         } else if enforced && !rules.exempt {
             enforcement = self.enforce_rules(outcome, trap_hit);
             enforcement.refusal = enforcement.refusal.or_else(|| self.license_demand(signals));
-        } else if rules.exempt && outcome.verdict == Verdict::Disallowed && kind != Kind::StaleCopy
-        {
-            enforcement.kind = Kind::Exempt;
+        } else if rules.exempt && outcome.verdict == Verdict::Disallowed && kind != StaleCopy {
+            enforcement.kind = Exempt;
         }
         enforcement
     }
@@ -278,13 +279,13 @@ impl<'a> DecisionInputs<'a> {
         match (outcome.verdict, outcome.kind) {
             // A verified crawler is blocked only for this request: a mark belongs to an address.
             _ if trap_hit || self.behaviour.trapped && identity != Identity::Verified => {
-                enforcement.refuse(Kind::Trapped, Action::Block(rules.trapped));
+                enforcement.refuse(Trapped, Block(rules.trapped));
             }
             (Verdict::Disallowed, Kind::Ambiguous) => {
-                enforcement.refusal = Some(Action::Block(rules.ambiguous))
+                enforcement.refusal = Some(Block(rules.ambiguous))
             }
-            (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
-                enforcement.refusal = Some(Action::Block(rules.disallowed));
+            (Verdict::Disallowed, Violation | Unproven | Kind::NotBound) => {
+                enforcement.refusal = Some(Block(rules.disallowed));
             }
             _ if rules.unverified == UnverifiedTreatment::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
@@ -293,7 +294,7 @@ impl<'a> DecisionInputs<'a> {
                 } else {
                     rules.disallowed
                 };
-                enforcement.refuse(Kind::Unverified, Action::Block(answer));
+                enforcement.refuse(Kind::Unverified, Block(answer));
             }
             _ => {
                 if let Some(wait) = self.behaviour.too_fast {
@@ -301,13 +302,13 @@ impl<'a> DecisionInputs<'a> {
                     // The crawler may have cached an unknown version with a shorter delay, or with
                     // none.
                     let kind = if self.request.cached_versions.is_complete() {
-                        Kind::TooFast
+                        TooFast
                     } else {
-                        Kind::Unproven
+                        Unproven
                     };
                     enforcement.refuse(
                         kind,
-                        Action::Slow {
+                        Slow {
                             answer: rules.too_fast,
                             retry_after,
                         },
@@ -324,7 +325,7 @@ impl<'a> DecisionInputs<'a> {
         let status = self.rules.unlicensed?;
         let site = self.site();
         site.signals.license(signals, self.rules.binding.group())?;
-        (!site.signals.is_terms_page(self.target)).then_some(Action::License { status })
+        (!site.signals.is_terms_page(self.target)).then_some(License { status })
     }
 
     fn is_paused_by(&self, pause: &PauseWindow) -> bool {
@@ -343,16 +344,15 @@ impl<'a> DecisionInputs<'a> {
                 RobotsTxtAnswer::File | RobotsTxtAnswer::AwaitsOrigin => None,
             };
             let paused = paused.filter(|pause| self.is_paused_by(pause));
-            return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
+            return Some(paused.map_or(RobotsTxt, |pause| pause_action(pause, now)));
         }
         if entry.site.signals.is_tdmrep(target) {
-            return Some(Action::Tdmrep);
+            return Some(Tdmrep);
         }
         let pause = entry
             .active_pause(now)
             .filter(|pause| self.is_paused_by(pause))?;
-        let is_challenge = is_challenge(self.request.facts.method, target.sent);
-        (!is_challenge).then(|| pause_action(pause, now))
+        (!is_challenge(self.request.facts.method, target.sent)).then(|| pause_action(pause, now))
     }
 }
 
@@ -360,7 +360,7 @@ impl<'a> DecisionInputs<'a> {
 /// second.
 fn pause_action(pause: &PauseWindow, now: Timestamp) -> Action {
     let left = saturating_u32(pause.until.since(now).as_secs());
-    Action::Pause {
+    Pause {
         retry_after: pause.retry_after.min(left).max(1),
     }
 }
@@ -377,8 +377,7 @@ pub fn crawl_delay(request: &RequestToJudge<'_>, was_served_current: bool) -> Op
     }
     cached.superseded().try_fold(now, |shortest, version| {
         let group = superseded_binding(request, &version.parsed).group()?;
-        let delay = version.parsed.delays.get(group)?;
-        Some((*delay)?.min(shortest))
+        Some((*version.parsed.delays.get(group)?)?.min(shortest))
     })
 }
 
@@ -412,7 +411,7 @@ impl VersionOutcome {
     /// Whether `rule` is an index into Google's rules. It is where only RFC 9309 disallows the
     /// request, so that the request is allowed.
     fn uses_google_rule(&self) -> bool {
-        self.readings == RobotsReadings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
+        self.readings == OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
     }
 }
 
@@ -441,10 +440,10 @@ fn match_rules(
         (found, disallows(google, found))
     });
     let readings = match by_google {
-        None => RobotsReadings::Rfc9309,
-        Some((_, disallowed)) if disallowed == is_disallowed => RobotsReadings::Both,
-        Some(_) if is_disallowed => RobotsReadings::OnlyRfc9309,
-        Some(_) => RobotsReadings::OnlyGoogle,
+        None => Rfc9309,
+        Some((_, disallowed)) if disallowed == is_disallowed => Both,
+        Some(_) if is_disallowed => OnlyRfc9309,
+        Some(_) => OnlyGoogle,
     };
     let matched = |verdict, rule| VersionOutcome {
         verdict,
@@ -499,8 +498,9 @@ fn mildest_cached_verdict(
     if request.cached_versions.may_be_unknown {
         return VersionVerdict::Allowed;
     }
-    let superseded = request.cached_versions.superseded();
-    superseded
+    request
+        .cached_versions
+        .superseded()
         .map(|version| superseded_verdict(request, &version.parsed, target))
         .min()
         .unwrap_or(VersionVerdict::Disallowed)
@@ -515,8 +515,8 @@ fn superseded_verdict(
 ) -> VersionVerdict {
     let group = match superseded_binding(request, parsed) {
         GroupBinding::NotBound => return VersionVerdict::NotBound,
-        GroupBinding::NoRules => return VersionVerdict::Allowed,
-        GroupBinding::Group(group) => usize::from(group),
+        NoRules => return VersionVerdict::Allowed,
+        Group(group) => usize::from(group),
     };
     let google = match request.claimant.claim {
         Claim::Known(index) => Some(request.registry.get(index))

@@ -7,6 +7,8 @@ use crate::policy::model::{Kind, Verdict};
 use crate::policy::site::{License, PathSignals, SelectedRules, Site};
 use strum::IntoStaticStr;
 
+use Action::*;
+
 /// The readings of robots.txt behind a verdict. For a crawler whose operator publishes its parser,
 /// that parser's reading counts beside RFC 9309's: a request that only one of them disallows is no
 /// violation.
@@ -93,15 +95,13 @@ named!(RobotsReadings, ActionKind);
 impl Action {
     /// What is done with the request.
     pub fn kind(self) -> ActionKind {
-        use Action::*;
-
         match self {
             Pass => ActionKind::Pass,
             Block(_) => ActionKind::Block,
             Slow { .. } => ActionKind::Slow,
             Pause { .. } => ActionKind::Pause,
             RobotsTxt => ActionKind::RobotsTxt,
-            License { .. } => ActionKind::License,
+            Action::License { .. } => ActionKind::License,
             Tdmrep => ActionKind::Tdmrep,
         }
     }
@@ -163,7 +163,7 @@ impl Decision {
     /// Whether the request was blocked or slowed down, or would be under enforcement.
     pub fn is_refused(&self) -> bool {
         self.actions()
-            .any(|action| matches!(action, Action::Block(_) | Action::Slow { .. }))
+            .any(|action| matches!(action, Block(_) | Slow { .. }))
     }
 
     /// The licence that the crawler is asked for, if the policy asks for one.
@@ -188,7 +188,7 @@ impl Decision {
     #[cfg(feature = "gate")]
     pub(crate) fn slow_retry_after(&self) -> Option<u32> {
         self.actions().find_map(|action| match action {
-            Action::Slow { retry_after, .. } => Some(retry_after),
+            Slow { retry_after, .. } => Some(retry_after),
             _ => None,
         })
     }
@@ -198,7 +198,7 @@ impl Decision {
     /// checks the token: a policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {
         if matches!(self.action, Action::License { .. }) {
-            self.action = Action::Pass;
+            self.action = Pass;
         }
         self.would = self
             .would

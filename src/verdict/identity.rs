@@ -10,6 +10,8 @@ use crate::policy::model::IdentityStatus;
 use std::net::IpAddr;
 use strum::{EnumString, IntoStaticStr};
 
+use Identity::*;
+
 /// The statement of one means of proof about an address.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ProofStatement {
@@ -21,8 +23,10 @@ pub struct ProofStatement {
 
 impl ProofStatement {
     pub fn new(id: &'static str, message: impl Into<String>) -> ProofStatement {
-        let message = message.into();
-        ProofStatement { id, message }
+        ProofStatement {
+            id,
+            message: message.into(),
+        }
     }
 }
 
@@ -160,11 +164,9 @@ impl Identity {
     /// What is known of the name: suspended and pending findings are unverified.
     pub(crate) fn to_status(self) -> IdentityStatus {
         match self {
-            Identity::Unverified | Identity::Suspended | Identity::Pending => {
-                IdentityStatus::Unverified
-            }
-            Identity::Verified => IdentityStatus::Verified,
-            Identity::Impostor => IdentityStatus::Impostor,
+            Unverified | Suspended | Pending => IdentityStatus::Unverified,
+            Verified => IdentityStatus::Verified,
+            Impostor => IdentityStatus::Impostor,
         }
     }
 
@@ -176,11 +178,11 @@ impl Identity {
     /// What it is counted as, with the doubt about it.
     pub(crate) fn outcome(self, doubt: Option<IdentityDoubt>) -> IdentityOutcome {
         match (self, doubt) {
-            (Identity::Suspended, _) => IdentityOutcome::Suspended,
+            (Suspended, _) => IdentityOutcome::Suspended,
             (_, Some(IdentityDoubt::DnsNotAsked)) => IdentityOutcome::Suspected,
-            (Identity::Verified, _) => IdentityOutcome::Verified,
-            (Identity::Impostor, _) => IdentityOutcome::Impostor,
-            (Identity::Unverified | Identity::Pending, _) => IdentityOutcome::Unverified,
+            (Verified, _) => IdentityOutcome::Verified,
+            (Impostor, _) => IdentityOutcome::Impostor,
+            (Unverified | Pending, _) => IdentityOutcome::Unverified,
         }
     }
 }
@@ -197,9 +199,9 @@ pub fn identity_by_policy(
 ) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.networks.contains_address(claim, address)) {
-        Some(true) => Identity::Verified,
-        Some(false) if may_accuse && address.is_some_and(is_public_address) => Identity::Impostor,
-        Some(false) | None => Identity::Unverified,
+        Some(true) => Verified,
+        Some(false) if may_accuse && address.is_some_and(is_public_address) => Impostor,
+        Some(false) | None => Unverified,
     }
 }
 

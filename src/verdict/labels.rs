@@ -10,6 +10,9 @@ use crate::policy::SiteEntry;
 use crate::policy::site::{RuleSource, Site};
 use crate::yaml::SourceSpan;
 
+use Claim::*;
+use RuleSource::*;
+
 /// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a
 /// person, and for a token without the site whose token it is.
 pub fn claim_label<'a>(
@@ -18,11 +21,11 @@ pub fn claim_label<'a>(
     site: Option<&'a Site>,
 ) -> Option<&'a str> {
     match claim {
-        Claim::Visitor => None,
-        Claim::UnknownBot => Some("other"),
-        Claim::Tool => Some("tool"),
-        Claim::Known(index) => Some(&registry.get(index).id),
-        Claim::PolicyToken(index) => site.and_then(|site| site.tokens.token(index)),
+        Visitor => None,
+        UnknownBot => Some("other"),
+        Tool => Some("tool"),
+        Known(index) => Some(&registry.get(index).id),
+        PolicyToken(index) => site.and_then(|site| site.tokens.token(index)),
     }
 }
 
@@ -40,15 +43,15 @@ pub fn source_location(source: &RuleSource, site: &Site) -> (String, Option<Sour
     let policy = &site.policy;
     let file = &policy.source.name;
     match source {
-        RuleSource::Policy(span) | RuleSource::Purpose(span) => {
+        Policy(span) | Purpose(span) => {
             let defaults = policy.defaults.as_ref();
             match defaults.and_then(|defaults| defaults.place(span.line)) {
                 Some(place) => (format!("{place}:{}", span.column), None),
                 None => (format!("{file}:{}:{}", span.line, span.column), Some(*span)),
             }
         }
-        RuleSource::Staging => (format!("{file} (environment: staging)"), None),
-        RuleSource::Origin(line) => (
+        Staging => (format!("{file} (environment: staging)"), None),
+        Origin(line) => (
             site.origin.as_ref().map_or_else(
                 || "the origin".to_owned(),
                 |origin| origin.line_location(*line),
@@ -61,12 +64,12 @@ pub fn source_location(source: &RuleSource, site: &Site) -> (String, Option<Sour
 /// The name for a crawler in an answer to it: its token, else its name, else `this crawler`.
 pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> String {
     let name = match claim {
-        Claim::Known(index) => {
+        Known(index) => {
             let crawler = registry.get(index);
             Some(crawler.tokens.first().unwrap_or(&crawler.name).as_str())
         }
-        Claim::PolicyToken(index) => entry.site.tokens.token(index),
-        Claim::UnknownBot | Claim::Tool | Claim::Visitor => None,
+        PolicyToken(index) => entry.site.tokens.token(index),
+        UnknownBot | Tool | Visitor => None,
     };
     name.unwrap_or("this crawler").to_owned()
 }

@@ -46,6 +46,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 use strum::IntoStaticStr;
 
+use CachedVersionsBasis::*;
+use Claim::*;
+
 /// The facts of a request, borrowed as they were received.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts<'a> {
@@ -77,7 +80,7 @@ impl RequestFacts<'_> {
 /// application, such as a webhook: a tool. A log without methods has the empty one.
 pub(crate) fn claim_with_method(identified: Claim, method: &[u8]) -> Claim {
     match identified {
-        Claim::UnknownBot if !matches!(method, b"" | b"GET" | b"HEAD") => Claim::Tool,
+        UnknownBot if !matches!(method, b"" | b"GET" | b"HEAD") => Tool,
         identified => identified,
     }
 }
@@ -120,7 +123,7 @@ impl<'a> SiteClaim<'a> {
         let (site, history) = snapshot.site_and_history(facts.host)?;
         let entry = snapshot.sites().get(site)?;
         let claim = if facts.is_challenge() {
-            Claim::Visitor
+            Visitor
         } else {
             claim_with_method(identify(site, &entry.site), facts.method)
         };
@@ -189,11 +192,7 @@ impl<'a> RequestToJudge<'a> {
             identity: Identity::Verified,
             now: Timestamp(0),
         };
-        let claim = if facts.is_challenge() {
-            Claim::Visitor
-        } else {
-            claim
-        };
+        let claim = if facts.is_challenge() { Visitor } else { claim };
         RequestToJudge {
             registry,
             facts,
@@ -206,7 +205,7 @@ impl<'a> RequestToJudge<'a> {
             cached_versions: CachedVersions {
                 was_served: true,
                 has_version_in_force: true,
-                basis: CachedVersionsBasis::Declared,
+                basis: Declared,
                 ..CachedVersions::default()
             },
         }
@@ -313,10 +312,7 @@ impl<'a> CachedVersions<'a> {
 
     /// Whether the crawler cannot have cached other versions than these and the one in force.
     pub fn is_complete(&self) -> bool {
-        !matches!(
-            self.basis,
-            CachedVersionsBasis::Unknown | CachedVersionsBasis::PerhapsCached
-        )
+        !matches!(self.basis, Unknown | PerhapsCached)
     }
 
     /// Adds the versions that a cache in front of crawlgate may have sent the crawler: every
@@ -331,7 +327,7 @@ impl<'a> CachedVersions<'a> {
             cached: self.cached | anyone.cached,
             may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
             has_version_in_force: false,
-            basis: CachedVersionsBasis::PerhapsCached,
+            basis: PerhapsCached,
             older_until: None,
             ..self
         }
@@ -362,8 +358,12 @@ pub fn select_versions(
 /// too; it gets no bit.
 pub fn superseded_bits_since(claimant: SiteClaim<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
-    let versions = claimant.history.superseded.iter().take(64).enumerate();
-    versions
+    claimant
+        .history
+        .superseded
+        .iter()
+        .take(64)
+        .enumerate()
         .filter(|(_, superseded)| {
             superseded.superseded_at >= cached_since && superseded.parsed.version != current
         })

@@ -11,6 +11,9 @@ use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;
 
+use ActionKind::*;
+use RobotsReadings::*;
+
 /// The sentence that says how the doubt about a cache in front of crawlgate ends.
 pub const PERHAPS_CACHED_END: &str = "The proxy in front may be a cache that answers crawlers with an \
                                       older robots.txt. crawlgate sees that it is not when two crawlers fetch \
@@ -114,9 +117,15 @@ impl Explanation {
             lines.add("robots.txt", line);
         }
         if let Some(hosts) = &self.requested_hosts {
-            lines.add("host", "no crawler has requested this host yet");
+            lines.add(
+                "host",
+                format!("no crawler has requested {} yet", self.host),
+            );
             for host in hosts.iter().take(MAX_HOSTS) {
-                lines.add("requested", format!("{host}: use --host {host}"));
+                lines.add(
+                    "requested",
+                    format!("{host}, which is another host: use --host {host}"),
+                );
             }
         }
         let identity = match (self.identity, self.doubt) {
@@ -156,8 +165,10 @@ impl Explanation {
             } else {
                 "Disallow"
             };
-            let line = format!("{field}: {}   ({})", rule.pattern, rule.source);
-            lines.add("rule", line);
+            lines.add(
+                "rule",
+                format!("{field}: {}   ({})", rule.pattern, rule.source),
+            );
         }
         lines.add(
             "verdict",
@@ -178,13 +189,15 @@ impl Explanation {
         if let Some(until) = self.older_until {
             lines.add(
                 "until",
-                format!("{until}: until then it may use an older robots.txt. Later requests count"),
+                format!("{until} at the latest: until then it may use an older robots.txt. Later requests count"),
             );
         }
         lines.add("action", self.action.to_sentence_with_reason(self.observed));
         if let Some(delay) = &self.crawl_delay {
-            let line = format!("Crawl-delay: {}   ({})", delay.seconds, delay.source);
-            lines.add("delay", line);
+            lines.add(
+                "delay",
+                format!("Crawl-delay: {}   ({})", delay.seconds, delay.source),
+            );
             let condition = if delay.only_after_fetch {
                 ", from a crawler that has fetched this robots.txt"
             } else {
@@ -253,10 +266,10 @@ impl Explanation {
     /// one reading.
     fn readings(&self) -> Option<&'static str> {
         match self.readings {
-            RobotsReadings::Rfc9309 => None,
-            RobotsReadings::Both => Some("Google's parser and RFC 9309 agree"),
-            RobotsReadings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
-            RobotsReadings::OnlyGoogle => {
+            Rfc9309 => None,
+            Both => Some("Google's parser and RFC 9309 agree"),
+            OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
+            OnlyGoogle => {
                 Some("Google's parser disallows it; RFC 9309 allows it. crawlgate allows it")
             }
         }
@@ -268,16 +281,16 @@ impl Explanation {
 
         match self.kind {
             NotACrawler => "rules are only for crawlers, and for tools that the policy names",
-            Allowed if self.readings == RobotsReadings::OnlyRfc9309 => {
-                "Google's own parser allows it"
-            }
+            Allowed if self.readings == OnlyRfc9309 => "Google's own parser allows it",
             Allowed if self.rule.is_some() => "the longest matching rule allows it",
             Allowed => "no rule matches",
             StaleCopy => {
                 "an older robots.txt, which the crawler may still use, allows it: crawlgate does \
                  not block it yet"
             }
-            Violation if self.requested_hosts.is_some() => "no crawler has requested this host yet",
+            Violation if self.requested_hosts.is_some() => {
+                "no crawler has requested exactly this host yet"
+            }
             Violation if self.never_fetched => {
                 "by every robots.txt that the crawler may have. It has not fetched robots.txt here lately"
             }
@@ -290,7 +303,7 @@ impl Explanation {
                 "with \"mode: enforce\" the request is blocked. It does not count as a violation yet, because the \
                  crawler may still use an older robots.txt"
             }
-            Ambiguous if self.readings == RobotsReadings::OnlyRfc9309 => {
+            Ambiguous if self.readings == OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a disallowed URL: not a violation"
             }
             Ambiguous => {
@@ -335,22 +348,22 @@ impl ActionReport {
     /// What is done with the request, as a sentence.
     fn to_sentence(&self) -> String {
         match (self.kind, self.status) {
-            (ActionKind::Block, Some(status)) => format!("blocked with {status}"),
-            (ActionKind::Slow, Some(status)) => {
+            (Block, Some(status)) => format!("blocked with {status}"),
+            (Slow, Some(status)) => {
                 format!(
                     "blocked with {status}, retry after {} s",
                     self.retry_after.unwrap_or(0)
                 )
             }
-            (ActionKind::Pause, _) => format!(
+            (Pause, _) => format!(
                 "paused: answered with 503, retry after {} s",
                 self.retry_after.unwrap_or(0)
             ),
-            (ActionKind::RobotsTxt, _) => "answered with the site's robots.txt".into(),
-            (ActionKind::License, Some(status)) => {
+            (RobotsTxt, _) => "answered with the site's robots.txt".into(),
+            (License, Some(status)) => {
                 format!("asked for a licence with {status}, unless it sends a licence token")
             }
-            (ActionKind::Tdmrep, _) => "answered with the site's tdmrep.json".into(),
+            (Tdmrep, _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),
         }
     }

@@ -23,6 +23,8 @@ use crate::policy::model::OriginTagsMode;
 use crate::policy::site::{Site, TagHeaderEdit, combine_with_origin};
 use crate::robots::format_seconds;
 
+use Claim::*;
+
 /// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
 /// was in force within `grace`. The user agent may be the bare token, id or name of a
 /// crawler. Where no site has the host, the request is reported as forwarded.
@@ -140,7 +142,7 @@ pub fn explain_unclaimed(
     response: &ResponseFacts<'_>,
 ) -> Explanation {
     let known = registry.find(&String::from_utf8_lossy(facts.user_agent));
-    let claim = known.map_or_else(|| registry.identify(facts.user_agent), Claim::Known);
+    let claim = known.map_or_else(|| registry.identify(facts.user_agent), Known);
     let claim = claim_with_method(claim, facts.method);
     let crawler = crawler_report(claim, registry, None);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
@@ -161,17 +163,17 @@ pub fn explain_unclaimed(
 fn lines_to_enforce(request: &RequestToJudge<'_>, claim: Claim, site: &Site) -> Vec<String> {
     let registry = request.registry;
     let name = match claim {
-        Claim::Known(index) => {
+        Known(index) => {
             let crawler = registry.get(index);
             Some(crawler.tokens.first().unwrap_or(&crawler.id).as_str())
         }
-        Claim::PolicyToken(index) => site.tokens.token(index),
-        Claim::UnknownBot | Claim::Tool | Claim::Visitor => {
+        PolicyToken(index) => site.tokens.token(index),
+        UnknownBot | Tool | Visitor => {
             let user_agent = request.facts.user_agent;
             product_name(user_agent).filter(|name| {
                 let alone = SiteMarkers::new(vec![(*name).to_owned()]);
                 may_be_enforced(name, registry)
-                    && registry.identify_on_site(user_agent, &alone) == Claim::PolicyToken(0)
+                    && registry.identify_on_site(user_agent, &alone) == PolicyToken(0)
             })
         }
     };
@@ -323,7 +325,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
     let id = claim_label(claim, registry, site)?.to_owned();
     let described = |token: &str| site?.policy.crawler_description(token)?.purpose;
     Some(match claim {
-        Claim::Known(index) => {
+        Known(index) => {
             let crawler = registry.get(index);
             CrawlerReport {
                 id,
@@ -339,7 +341,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 makes_no_requests: crawler.markers.is_empty(),
             }
         }
-        Claim::PolicyToken(_) => {
+        PolicyToken(_) => {
             let purpose = described(&id).unwrap_or(Purpose::Other).name();
             CrawlerReport {
                 name: id.clone(),
@@ -349,13 +351,13 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 ..CrawlerReport::default()
             }
         }
-        Claim::Tool => CrawlerReport {
+        Tool => CrawlerReport {
             id,
             name: "an unknown program".into(),
             purpose: "tool",
             ..CrawlerReport::default()
         },
-        Claim::UnknownBot | Claim::Visitor => CrawlerReport {
+        UnknownBot | Visitor => CrawlerReport {
             id,
             name: "an unknown bot".into(),
             purpose: "other",

@@ -19,8 +19,9 @@ use std::sync::Arc;
 /// in the policy. A test with `at` sees the pauses and retirements of that moment. A test without
 /// `at` sees none, so its result does not change with the date.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
-    let tests = site.policy.tests.iter();
-    tests
+    site.policy
+        .tests
+        .iter()
         .flat_map(|test| run_test(test, site_at_test(test, site, registry), registry))
         .collect()
 }
@@ -32,8 +33,12 @@ fn site_at_test(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Arc
     if site.policy.next_switch(at) == site.next_switch {
         return site.clone();
     }
-    let origin = site.origin_availability();
-    match compile_with_origin(site.policy.clone(), &origin, registry, at) {
+    match compile_with_origin(
+        site.policy.clone(),
+        &site.origin_availability(),
+        registry,
+        at,
+    ) {
         Ok(then) => Arc::new(then),
         // `load_site_at` reports the errors at the end of a plan.
         Err(_) => site.clone(),

@@ -1,7 +1,7 @@
 //! [`Diagnostic`]: a mistake or a warning about a file such as a policy, with its position in the
 //! file and what to do. It is rendered as rustc renders its errors, or in one line for logs.
 
-use super::{SourceFile, SourceSpan};
+use super::{DEFAULTS, SourceFile, SourceSpan};
 use crate::printable::{clip, is_hidden, printable};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -198,7 +198,13 @@ impl Diagnostic {
         }
     }
 
-    /// `file:line:column: error[id]: message`, for logs and `status`.
+    /// Whether it is about the defaults of the directory, whose place is in the message.
+    pub(crate) fn is_about_defaults(&self) -> bool {
+        self.span.is_none() && self.message.contains(DEFAULTS)
+    }
+
+    /// `file:line:column: error[id]: message`, for logs and `status`. The file is left out if the
+    /// finding is about the defaults, so that every policy has the same line.
     pub fn one_line(&self, source: &SourceFile) -> String {
         let message = on_one_line(&self.message);
         let name = printable(source.name.as_bytes());
@@ -209,6 +215,7 @@ impl Diagnostic {
                 "{name}:{}:{}: {severity}[{id}]: {message}",
                 span.line, span.column
             ),
+            None if self.is_about_defaults() => format!("{severity}[{id}]: {message}"),
             None => format!("{name}: {severity}[{id}]: {message}"),
         }
     }

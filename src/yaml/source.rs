@@ -47,9 +47,12 @@ pub struct SourceFile {
     pub name: Arc<str>,
     /// The whole text. Empty for a file that is not kept, because its findings name what they are
     /// about (a sitemap). For a policy, the defaults of its directory may follow after a line that
-    /// begins with [`DEFAULTS_MARK`].
+    /// begins with `--- # the defaults: `.
     pub text: Arc<str>,
 }
+
+/// The file with the fields that the policies of a directory share. It is no site.
+pub const DEFAULTS: &str = "defaults.yaml";
 
 /// Begins the line between a policy's own text and the defaults of its directory. The name of the
 /// file with the defaults follows. It begins a YAML document.
@@ -72,6 +75,12 @@ impl DefaultsStart {
 }
 
 impl SourceFile {
+    /// Appends defaults to the text of a policy.
+    pub(crate) fn append_defaults(&mut self, name: &str, text: &str) {
+        let text = text.trim_start_matches('\u{feff}');
+        self.text = format!("{}\n{DEFAULTS_MARK}{name}\n{text}", self.text).into();
+    }
+
     /// Finds the defaults in the text, if there are any.
     pub(crate) fn defaults(&self) -> Option<DefaultsStart> {
         (1..).zip(self.text.lines()).find_map(|(line, text)| {

@@ -139,6 +139,8 @@ fn defaults_add_fields_to_their_policy_alone() {
     for (own, defaults, id) in [
         ("a: 1\n---\nb: 2", "c: 3\n", "several-documents"),
         ("a: 1", "c: 3\n---\nd: 4\n", "several-documents"),
+        ("a: 1", "--- # the defaults: x\n", "several-documents"),
+        ("a: 1\n--- # the defaults: x", "c: 3\n", "several-documents"),
         ("a: 1", "- b\n", "wrong-type"),
         ("a: [x, y", "c: 3\n", "yaml-syntax"),
     ] {

@@ -172,9 +172,10 @@ impl TreeBuilder<'_> {
             match event {
                 DocumentStart(_) => {
                     let before = self.root.take().filter(|root| !root.is_null());
-                    if self.text[span.start - self.offset..].starts_with(DEFAULTS_MARK) {
+                    let is_mark = self.text[span.start - self.offset..].starts_with(DEFAULTS_MARK);
+                    if is_mark && policy.is_none() {
                         policy = Some(before);
-                    } else if before.is_some() {
+                    } else if is_mark || before.is_some() {
                         let error = Diagnostic::error(
                             "several-documents",
                             span,

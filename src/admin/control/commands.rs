@@ -12,6 +12,9 @@ use ipnet::IpNet;
 use std::error::Error;
 use std::sync::Arc;
 
+use ControlRefusal::*;
+use ControlResponse::*;
+
 pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
 
 /// Why a request failed.
@@ -48,8 +51,6 @@ pub enum ControlRefusal {
 
 impl ControlRefusal {
     pub fn id(&self) -> &'static str {
-        use ControlRefusal::*;
-
         match self {
             TooLong => "too-long",
             Invalid(_) => "invalid-request",
@@ -92,33 +93,29 @@ pub fn perform_request(
 
     let operations = &commands.operations;
     let sites = &operations.instance.sites;
-    let store = operations
-        .sources
-        .instances
-        .as_ref()
-        .ok_or(ControlRefusal::NoStore);
+    let store = operations.sources.instances.as_ref().ok_or(NoStore);
     Ok(match serde_json::from_slice(line)? {
         Status => ControlResponse::Status(Box::new(operations.status())),
-        Reload { remove } if remove.is_empty() => ControlResponse::Reloaded(operations.reload()),
-        Reload { remove } => ControlResponse::Reloaded(operations.remove_sites(&remove)?),
-        Pause(request) => ControlResponse::Paused {
+        Reload { remove } if remove.is_empty() => Reloaded(operations.reload()),
+        Reload { remove } => Reloaded(operations.remove_sites(&remove)?),
+        Pause(request) => Paused {
             until: operations.pause(&request)?,
             warnings: operations.change_warnings(),
         },
-        Resume { site } => ControlResponse::Resumed {
+        Resume { site } => Resumed {
             sites: operations.resume(site.as_deref())?,
             warnings: operations.change_warnings(),
         },
-        Traps => ControlResponse::Marks {
+        Traps => Marks {
             marks: operations.trap_marks(),
         },
         Release {
             address,
             prefix_length,
-        } => ControlResponse::Released {
+        } => Released {
             marks: operations.release_marks(IpNet::new(address, prefix_length)?),
         },
-        Explain(question) => ControlResponse::Explained(operations.explain(&question)),
+        Explain(question) => Explained(operations.explain(&question)),
         Report {
             since,
             until,
@@ -129,7 +126,7 @@ pub fn perform_request(
             let report = live_report(operations, period, &site, &crawler)?;
             let is_known = site.is_empty() || sites.snapshot().entry_by_name(&site).is_some();
             if !is_known && report.crawlers.is_empty() {
-                return Err(ControlRefusal::NoSite(site));
+                return Err(NoSite(site));
             }
             ControlResponse::Report(Box::new(report))
         }
@@ -140,11 +137,11 @@ pub fn perform_request(
             ControlResponse::Instances(Box::new(store.status()))
         }
         Upgrade(request) => {
-            let upgrade = commands.upgrade.as_ref().ok_or(ControlRefusal::NoUpgrade)?;
-            ControlResponse::Upgraded(upgrade(request)?)
+            let upgrade = commands.upgrade.as_ref().ok_or(NoUpgrade)?;
+            Upgraded(upgrade(request)?)
         }
-        UpdateLists => ControlResponse::ListsUpdated {
-            lists: operations.update_lists().ok_or(ControlRefusal::NoUpdate)?,
+        UpdateLists => ListsUpdated {
+            lists: operations.update_lists().ok_or(NoUpdate)?,
         },
     })
 }

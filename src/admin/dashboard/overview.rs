@@ -94,8 +94,12 @@ pub fn report_period(
     until: Option<PeriodBound>,
 ) -> Result<ReportPeriod, RequestHistoryError> {
     let first_day = operations.upkeep.history().first_day()?;
-    let now = operations.moment().now;
-    Ok(ReportPeriod::from_bounds(since, until, first_day, now))
+    Ok(ReportPeriod::from_bounds(
+        since,
+        until,
+        first_day,
+        operations.moment().now,
+    ))
 }
 
 /// The report of a period, a site and a crawler (empty: all).

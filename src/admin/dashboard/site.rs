@@ -14,6 +14,8 @@ use crate::sites::SiteStatus;
 use crate::verdict::source_location;
 use askama::Template;
 
+use RuleSource::*;
+
 #[derive(Template)]
 #[template(path = "site.html")]
 struct SitePage<'a> {
@@ -124,9 +126,9 @@ fn served_lines(site: &Site) -> Vec<ServedRobotsLine> {
 /// The source of a rule in words, and its line if it is in the policy file.
 fn source_place_words(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
     let what = match source {
-        RuleSource::Purpose(_) => "policy: purposes",
-        RuleSource::Staging => return ("environment: staging".to_owned(), None),
-        RuleSource::Policy(_) | RuleSource::Origin(_) => "policy",
+        Purpose(_) => "policy: purposes",
+        Staging => return ("environment: staging".to_owned(), None),
+        Policy(_) | Origin(_) => "policy",
     };
     match source_location(source, site) {
         (_, Some(span)) => (format!("{what}, line {}", span.line), Some(span.line)),

@@ -23,7 +23,6 @@ use crate::robots::RobotsFile;
 use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
 use crate::sites::RetireStatus;
-use crate::sites::policy_directory::DEFAULTS;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32};
@@ -164,7 +163,12 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
         }
         policies::check_no_link_out(path)?;
         let source = path.to_string_lossy();
-        let file = tester::read_robots_txt(&source, "check")?;
+        let read = if arguments.sitemaps.sitemaps.is_empty() {
+            tester::read_robots_txt
+        } else {
+            tester::read_optional_robots_txt
+        };
+        let file = read(&source, "check")?;
         found.push(lint_file(
             &file.name,
             &RobotsFile::parse(file.bytes.as_slice()),
@@ -316,9 +320,7 @@ impl CheckResults {
         all.filter(move |found| {
             let finding = found.finding;
             (notes || finding.severity != Severity::Note)
-                && (finding.span.is_some()
-                    || !finding.message.contains(DEFAULTS)
-                    || of_defaults.insert(&finding.message))
+                && (!finding.is_about_defaults() || of_defaults.insert(&finding.message))
         })
     }
 }

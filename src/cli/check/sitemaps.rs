@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub struct SitemapFlags {
     /// Check the URLs of this sitemap, or sitemap index, against the rules; may be repeated
     #[arg(long = "sitemap", value_name = "URL|FILE")]
-    sitemaps: Vec<String>,
+    pub sitemaps: Vec<String>,
     /// Request each URL of the sitemaps, and report those that redirect, fail, are missing,
     /// or have a noindex or another canonical URL
     #[arg(long, requires = "sitemaps")]

@@ -53,7 +53,7 @@ Examples:
   crawlgate init --host shop.example --origin http://127.0.0.1:3000 --unchanged-for 24h
   crawlgate init --host shop.example --origin http://127.0.0.1:3000 --preset search-yes-training-no
 
-Exit codes: 0 written, 1 the origin or the check fails, 2 wrong usage or a file exists, 3 failed.")]
+Exit codes: 0 written, 1 the origin speaks no HTTP or the check fails, 2 wrong usage or a file exists, 3 failed.")]
 pub struct Arguments {
     /// The directory to write to
     #[arg(value_name = "DIR", default_value = ".")]

@@ -313,17 +313,24 @@ fn require_file(
 }
 
 /// Like [`read_robots_txt`], but a site without the file gives an empty one (RFC 9309 section
-/// 2.3.1.3). Fails if the site asks for a login, by its status or by a page, and for any other file
-/// that is not a robots.txt.
+/// 2.3.1.3). Fails if the site asks for a login by its status.
+pub fn read_optional_robots_txt(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
+    match fetch_source(source)? {
+        RobotsFetchOutcome::Unavailable(status) if !matches!(status, 401 | 403) => {
+            Ok(DatedRobotsTxt {
+                name: printable_path(source),
+                bytes: Vec::new(),
+                since: None,
+            })
+        }
+        fetched => require_file(fetched, source, purpose),
+    }
+}
+
+/// Like [`read_optional_robots_txt`], but fails for any file that is not a robots.txt, such as a page
+/// that asks for a login.
 pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
-    let mut file = match fetch_source(source)? {
-        RobotsFetchOutcome::Unavailable(status) if !matches!(status, 401 | 403) => DatedRobotsTxt {
-            name: printable_path(source),
-            bytes: Vec::new(),
-            since: None,
-        },
-        fetched => require_file(fetched, source, purpose)?,
-    };
+    let mut file = read_optional_robots_txt(source, purpose)?;
     truncate_file(&file.name, &mut file.bytes, MAX_COMPILED_BYTES);
     if let Some(problem) = wrong_kind(&file.name, &RobotsFile::parse(&*file.bytes)) {
         fail!(

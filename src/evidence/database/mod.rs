@@ -380,8 +380,9 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn document(&self, hash: Hash) -> Result<Option<Vec<u8>>> {
-        let query = "SELECT bytes FROM documents WHERE sha256 = ?1";
-        Ok(self.query_value(query, [hash.0]).optional()?)
+        Ok(self
+            .query_value("SELECT bytes FROM documents WHERE sha256 = ?1", [hash.0])
+            .optional()?)
     }
 
     /// The numbers and signed notes of the checkpoints in a span of time, with the last one before it
@@ -428,8 +429,11 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn checkpoint_timestamps(&self, checkpoint: u64) -> Result<Vec<Vec<u8>>> {
-        let query = "SELECT response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
-        self.query_all(query, [checkpoint], |row| row.get(0))
+        self.query_all(
+            "SELECT response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority",
+            [checkpoint],
+            |row| row.get(0),
+        )
     }
 
     /// The number and note of each checkpoint since a time, with the URL of each authority whose
@@ -448,8 +452,9 @@ impl EvidenceDatabase {
     /// # Errors
     /// It cannot be written.
     pub fn truncate_wal(&self) -> Result {
-        let empty = "PRAGMA wal_checkpoint(TRUNCATE)";
-        Ok(self.connection.execute_batch(empty)?)
+        Ok(self
+            .connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)
     }
 
     /// The next entries with personal values, in the order of keys: of this client address and before

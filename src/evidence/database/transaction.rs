@@ -81,8 +81,10 @@ impl WriteTransaction<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn insert_log(&self, id: &str, time: &str) -> Result {
-        let row = "INSERT INTO log (one, id, runs, committed, clean) VALUES (1, ?1, 0, ?2, 1)";
-        self.execute(row, [id, time])
+        self.execute(
+            "INSERT INTO log (one, id, runs, committed, clean) VALUES (1, ?1, 0, ?2, 1)",
+            [id, time],
+        )
     }
 
     /// Counts one more process that writes the log.
@@ -219,8 +221,10 @@ impl WriteTransaction<'_> {
     /// It cannot be written.
     pub fn store_key_change(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result {
         let number = self.query_value("SELECT count(*) + 1 FROM keys", [])?;
-        let row = "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)";
-        self.execute(row, params![number, note(number), key])
+        self.execute(
+            "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)",
+            params![number, note(number), key],
+        )
     }
 
     /// Replaces the URLs of the timestamp authorities.
@@ -238,8 +242,10 @@ impl WriteTransaction<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn store_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result {
-        let row = "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)";
-        self.execute(row, params![checkpoint, authority, response])
+        self.execute(
+            "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)",
+            params![checkpoint, authority, response],
+        )
     }
 
     /// Deletes entries before a time with their personal values, then documents and checkpoints. The
@@ -303,8 +309,10 @@ impl WriteTransaction<'_> {
         let lines: Vec<String> = self.query_all(query, [time], |row| row.get(0))?;
         let entries = lines.iter().filter_map(|line| EvidenceEntry::parse(line));
         for document in entries.flat_map(|entry| DocumentRef::named_by(&entry)) {
-            let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
-            self.execute(row, params![document.hash.0, time])?;
+            self.execute(
+                "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1",
+                params![document.hash.0, time],
+            )?;
         }
         Ok(())
     }
@@ -314,8 +322,9 @@ impl WriteTransaction<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn delete_personal_values(&self, entries: &[EntryKey]) -> Result<usize> {
-        let row = "DELETE FROM personal WHERE chain = ?1 AND number = ?2";
-        let mut statement = self.connection.prepare_cached(row)?;
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM personal WHERE chain = ?1 AND number = ?2")?;
         let mut deleted = 0;
         for entry in entries {
             deleted += statement.execute(*entry)?;

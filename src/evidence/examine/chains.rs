@@ -165,16 +165,20 @@ fn read_checkpoint(
         if merkle::root_from_path(head.leaf_hash(), place, checkpoint.leaves, &path)
             != Some(checkpoint.root)
         {
-            let message = "a chain in it does not match its root";
-            return Err(Finding::new("head-proof-of-other-root", message));
+            return Err(Finding::new(
+                "head-proof-of-other-root",
+                "a chain in it does not match its root",
+            ));
         }
         if !names.contains(&head.chain)
             || heads
                 .iter()
                 .any(|known: &ChainHead| known.chain == head.chain)
         {
-            let message = "it names a chain of another site or crawler";
-            return Err(Finding::new("head-proof-of-other-chain", message));
+            return Err(Finding::new(
+                "head-proof-of-other-chain",
+                "it names a chain of another site or crawler",
+            ));
         }
         heads.push(head);
     }

@@ -69,8 +69,11 @@ impl CheckedLog {
             ("to", &mut findings.to),
             ("log", &mut findings.log),
         ] {
-            let text = description.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().clone_into(value);
+            description
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .clone_into(value);
         }
         if findings.log != key.name {
             findings.add_fault(

@@ -149,7 +149,7 @@ for entry in map(json.loads, chain):
     elif "license_token" in data and passed:
         reason = " with a licence token,"
     if "reserved" in data:
-        reason += " to a page with a published reservation of text and data mining,"
+        reason += " to a page with a published reservation (TDM, Content-Signal or Content-Usage),"
     print(data["arrived"], crawler + ":", kind + "," + reason, data.get("rule", "no rule") + ", status", data["status"] or "not known")
     print(data["arrived"], "identity:", proofs.get(named["sha256"], "the proof is older than the log") if named else data["identity"] + ", no proof")
     for version in [data["sha256"], *data["cached_sha256"]]:

@@ -480,7 +480,7 @@ fn file_that_was_answered_with_503_allows_nothing() {
     assert_eq!(findings.requests[0].remark, None);
     assert_eq!(findings.published.len(), 2);
     let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
-    assert_eq!(page.matches("got this file then").count(), 1, "{page}");
+    assert_eq!(page.matches("no crawler got the file").count(), 1, "{page}");
 }
 
 #[test]

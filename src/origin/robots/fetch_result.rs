@@ -5,6 +5,8 @@
 use crate::robots::{FileFormat, MAX_ROBOTS_BYTES, RobotsFile};
 use serde::{Deserialize, Serialize};
 
+use FileFormat::*;
+
 /// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchResult {
@@ -96,13 +98,11 @@ impl FetchResult {
 /// media type of HTML.
 pub fn find_defect(file: &RobotsFile, html: bool) -> Option<&'static str> {
     match file.shape() {
-        FileFormat::Html => Some("this is an HTML page, not a robots.txt"),
-        FileFormat::Utf16 => Some("this is UTF-16, which no crawler reads"),
-        FileFormat::Text if !file.is_html_page(true) => None,
-        FileFormat::Text if file.bytes().contains(&0) => Some("this is not text"),
-        FileFormat::Text => {
-            html.then_some("its media type is HTML, and it has no line of a robots.txt")
-        }
+        Html => Some("this is an HTML page, not a robots.txt"),
+        Utf16 => Some("this is UTF-16, which no crawler reads"),
+        Text if !file.is_html_page(true) => None,
+        Text if file.bytes().contains(&0) => Some("this is not text"),
+        Text => html.then_some("its media type is HTML, and it has no line of a robots.txt"),
     }
 }
 

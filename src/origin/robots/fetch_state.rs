@@ -23,6 +23,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
+use FetchResult::*;
+use OriginCopyState::*;
+
 /// The time between two successful fetches, give or take a tenth. Crawlers may cache a robots.txt
 /// for a day.
 const REFRESH: Duration = Duration::from_secs(600);
@@ -248,11 +251,11 @@ impl FetchState {
     pub fn state(&self, patience: Duration, now: Timestamp) -> OriginCopyState {
         match (&self.copy, &self.last_answer) {
             (_, HeldBack { .. }) => OriginCopyState::HeldBack,
-            (None, _) if now.since(self.wanted_since) < patience => OriginCopyState::Awaited,
-            (None, _) => OriginCopyState::Missing,
-            (Some(copy), InUse) if copy.exists => OriginCopyState::Current,
-            (Some(_), InUse) => OriginCopyState::Absent,
-            (Some(_), Unasked | Failed { .. } | Gone { .. }) => OriginCopyState::Kept,
+            (None, _) if now.since(self.wanted_since) < patience => Awaited,
+            (None, _) => Missing,
+            (Some(copy), InUse) if copy.exists => Current,
+            (Some(_), InUse) => Absent,
+            (Some(_), Unasked | Failed { .. } | Gone { .. }) => Kept,
         }
     }
 
@@ -268,17 +271,17 @@ impl FetchState {
     ) -> Option<FetchedCopy> {
         let refresh = REFRESH.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0));
         match result {
-            FetchResult::Unreachable(why) => self.record_failure(why, now, jitter),
-            FetchResult::Unchanged if self.copy.is_none() => self.record_failure(
+            Unreachable(why) => self.record_failure(why, now, jitter),
+            Unchanged if self.copy.is_none() => self.record_failure(
                 "the answer is 304, and there is nothing to compare with".into(),
                 now,
                 jitter,
             ),
-            FetchResult::Unchanged => {
+            Unchanged => {
                 self.record_success(now, refresh);
                 None
             }
-            FetchResult::NoFile { url, reason } => {
+            NoFile { url, reason } => {
                 self.due = now.plus(refresh);
                 let none = FetchedCopy {
                     url,
@@ -292,7 +295,7 @@ impl FetchState {
                     Some(none)
                 }
             }
-            FetchResult::File {
+            File {
                 mut bytes,
                 url,
                 etag,
@@ -305,9 +308,8 @@ impl FetchState {
                     return self.record_failure(format!("{url}: {reason}").into(), now, jitter);
                 }
                 self.due = now.plus(refresh);
-                let bytes = file.bytes().clone();
                 let new = FetchedCopy {
-                    bytes,
+                    bytes: file.bytes().clone(),
                     url,
                     etag,
                     last_modified,

@@ -10,6 +10,7 @@
 use super::connections::{NoPublicAddressError, OriginNameResolver, UnixConnector, tls_config};
 use super::{FetchFailure, FetchResult};
 use crate::download::{client_config, failure_reason, header_text, read_body, with_validators};
+use crate::heads::ORIGIN_USER_AGENT;
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::settings::{OriginIndex, OriginServerAddress, OriginSettings, url_host};
 use FetchResult::{NoFile, Unchanged, Unreachable};
@@ -379,6 +380,7 @@ fn send_request(
     )
     .timeout_connect(Some(origin.timeouts.connect))
     .timeout_recv_response(Some(origin.timeouts.read.min(TIMEOUT)))
+    .user_agent(ORIGIN_USER_AGENT)
     // A proxy that the environment names is for other programs. The settings say how origins are
     // reached.
     .proxy(None);

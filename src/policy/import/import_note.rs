@@ -4,8 +4,8 @@
 /// A note about an import. Its text says what was left out, and why.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ImportNote {
-    /// A finding of the lints, which says what crawlers do not read.
-    #[error("a part that crawlers do not read is left out: {0}")]
+    /// A finding of the lints about a part that crawlers read differently, or not at all.
+    #[error("the policy has only what Google reads here: {0}")]
     Finding(String),
     /// The policy needs an acknowledgement, because it closes the site to Googlebot.
     #[error(

@@ -11,7 +11,8 @@ mod writing;
 mod yaml;
 
 use super::lint::catalogue::{
-    FILE_TOO_LARGE, MISSPELT_KEY, NOT_A_ROBOTS_TXT, PATH_WITHOUT_SLASH, SEVERAL_AGENTS,
+    FILE_TOO_LARGE, MISSING_COLON, MISSPELT_KEY, NOT_A_ROBOTS_TXT, PATH_WITHOUT_SLASH,
+    SEVERAL_AGENTS,
 };
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
@@ -54,9 +55,10 @@ pub fn import(
         notes: RefCell::default(),
     };
     for finding in lint::lint_file("", file, None, registry).diagnostics.items {
-        // What the policy does not have, because crawlers do not read it.
+        // What is not in the policy as it is written.
         let noted = [
             FILE_TOO_LARGE,
+            MISSING_COLON,
             MISSPELT_KEY,
             NOT_A_ROBOTS_TXT,
             PATH_WITHOUT_SLASH,

@@ -7,6 +7,7 @@ use crate::crawlers::{
     Crawler, Purpose, Registry, RobotsObedience, is_generic_bot_name, is_visitor_word,
 };
 use crate::policy::decode::is_token;
+use crate::policy::site::Site;
 use crate::printable::{clip, join, join_first};
 use crate::yaml::{Diagnostics, Located, Severity, SourceSpan};
 use strsim::{damerau_levenshtein, levenshtein};
@@ -82,6 +83,17 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
     }
     lint_dropped_star_rules(subject, registry, diagnostics);
     lint_star_ignored(subject, registry, diagnostics);
+}
+
+/// Reports a test of the policy whose crawler is misspelt: it tests an unknown bot.
+pub fn lint_tests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for agent in site.policy.tests.iter().map(|test| &test.agent) {
+        if let Some(near) = nearest_token(agent, registry) {
+            let message = format!("no known crawler is called \"{}\"", agent.value);
+            let help = format!("did you mean \"{near}\"?");
+            lints::UNKNOWN_TOKEN.report(diagnostics, agent.span, message, help);
+        }
+    }
 }
 
 /// Whether a name is found in people's user agents, and is neither a crawler's name nor a word for

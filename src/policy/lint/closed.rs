@@ -111,7 +111,7 @@ fn lint_closed_site(subject: &LintSubject, diagnostics: &mut Diagnostics) {
         shown.push(rule.span);
         if !closes_site_to_googlebot(engine, closed) {
             let message = format!("this keeps {engine} off {}", extent_text(closed.part));
-            let help = "remove the rule if search engines are to find that";
+            let help = "remove the rule if search engines are to find the rest of the site";
             lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
             continue;
         }

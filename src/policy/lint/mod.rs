@@ -26,7 +26,7 @@ mod never_false_tests;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{may_be_enforced, meant_tokens_help, nearest_token};
+pub use agents::{may_be_enforced, meant_tokens_help};
 #[cfg(any(test, feature = "internals", feature = "proxy"))]
 pub use catalogue::LINTS;
 pub use catalogue::Lint;
@@ -49,6 +49,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     blocked_noindex::lint(site, registry, diagnostics);
     environment::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
+    agents::lint_tests(site, registry, diagnostics);
     origin_keys::lint(site, diagnostics);
     dialects::lint(site, diagnostics);
     site::lint_previous(site, diagnostics);

@@ -109,6 +109,13 @@ fn lint_path(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics)
             format!("\"{pattern}\" looks like a regular expression; robots.txt has none"),
             PATH_HELP,
         );
+    } else if pattern.trim_end_matches('$').contains('$') {
+        lints::REGULAR_EXPRESSION.report(
+            diagnostics,
+            rule.span,
+            format!("crawlers read the first \"$\" in \"{pattern}\" as a character of the URL"),
+            "\"$\" stands for the end of the URL only as the last character: write nothing after it",
+        );
     } else if holds_several_paths(pattern) {
         lints::SEVERAL_PATHS.report(
             diagnostics,

@@ -6,16 +6,20 @@
 use super::catalogue as lints;
 use super::site::closed_extent_for;
 use crate::crawlers::{Purpose, Registry};
-use crate::numbers::plural;
 use crate::policy::compile::signals::{covers_whole_site, license_urls};
 use crate::policy::model::{
     ContentSignal, ContentUsageRule, EnforcementMode, OriginRobotsMode, SignalCategory,
 };
 use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::{RuleSource, Site};
-use crate::printable::join;
+use crate::printable::join_first;
 use crate::robots::{DisallowedPart, PathPattern};
 use crate::yaml::{Diagnostics, SourceSpan};
+
+/// The category of Content-Usage that is compared with `tdm`.
+const TRAIN_AI: &str = "train-ai";
+/// How a finding names a rule of `tdm`.
+const TDM: &str = "tdm reservation";
 
 /// Checks a site's statements about the use of content.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -27,7 +31,8 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 }
 
 /// Reports categories with opposite values in the vocabularies of Content-Signal, Content-Usage and
-/// (for the whole site, for training) `tdm`: for the whole site, and for each group.
+/// (for training) `tdm`: for the whole site, and for each group. Rules for paths are compared if only
+/// one of `tdm` and Content-Usage has such rules.
 fn lint_disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     let robots = &site.policy.robots;
     let whole = &robots.signals;
@@ -36,8 +41,26 @@ fn lint_disagreements(site: &Site, diagnostics: &mut Diagnostics) {
         if category == SignalCategory::AiTrain {
             // Training a model is mining (EU AI Act, recital 105).
             let mut rules = site.policy.tdm.iter();
-            let rule = rules.find(|rule| covers_whole_site(&rule.paths));
-            values.extend(rule.map(|rule| ("text and data mining", !rule.reserved, rule.span)));
+            let mut usages = whole.content_usage.iter().flat_map(|usage| &usage.values);
+            if let [only] = &*site.policy.tdm
+                && covers_whole_site(&only.paths)
+                && let Some((name, _)) = usages
+                    .find(|(name, granted)| name.value == TRAIN_AI && *granted == only.reserved)
+            {
+                values = vec![(TRAIN_AI, only.reserved, name.span)];
+            }
+            let last = values.last().map(|last| last.1);
+            let no_paths = whole
+                .content_usage
+                .iter()
+                .all(|usage| covers_whole_site(&usage.paths));
+            // The first rule for the whole site is the last one that counts.
+            let rule = rules
+                .find(|rule| {
+                    covers_whole_site(&rule.paths) || (no_paths && last == Some(rule.reserved))
+                })
+                .filter(|rule| last == Some(rule.reserved));
+            values.extend(rule.map(|rule| (TDM, !rule.reserved, rule.span)));
         }
         report_disagreement(&values, diagnostics);
         for group in robots.groups.iter().map(|group| &group.signals) {
@@ -55,7 +78,8 @@ fn report_disagreement(values: &[(&'static str, bool, SourceSpan)], diagnostics:
     };
     let message = format!(
         "\"{other}: {}\" contradicts \"{one}: {}\"",
-        yes_or_no(second),
+        // A reservation denies what the other names grant.
+        yes_or_no(second != (other == TDM)),
         yes_or_no(first)
     );
     let finding = lints::SIGNALS_DISAGREE.finding(span, message);
@@ -178,9 +202,8 @@ fn lint_missing_licenses(site: &Site, registry: &Registry, diagnostics: &mut Dia
             diagnostics,
             demand.span,
             format!(
-                "robots.txt closes the site to {}, such as {}: under enforcement the answer is 403, not the offer of a licence",
-                plural(tokens.len(), "crawler"),
-                join(tokens.iter().take(3), ", ")
+                "robots.txt closes the site to {}: under enforcement the answer is 403, not the offer of a licence",
+                join_first(&tokens, 3)
             ),
             format!(
                 "to offer a licence, remove that Disallow from the origin's robots.txt or from \"purposes\"; to block them without this warning, write \"{first}: {{ unlicensed: pass }}\" for each under \"agents\" in \"enforcement\""

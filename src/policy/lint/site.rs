@@ -171,8 +171,8 @@ fn lint_site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
             .finding(span.unwrap_or_default(), message)
             .label("search engines will drop the site")
             .help(
-                "if that is meant, write \"acknowledge: [site_noindex]\". For fewer pages add \
-                 \"paths\" or \"types\"",
+                "if that is meant, write \"acknowledge: [site_noindex]\". Otherwise narrow it: \
+                 \"paths\" without the front page, or \"types\" without text/html",
             ),
     );
 }

@@ -152,6 +152,7 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("regular-expression", 2, "User-agent: *\nDisallow: /.*\\.php\n", "User-agent: *\nDisallow: /.*\nDisallow: /*.php$\n"),
     ("regular-expression", 2, "User-agent: *\nDisallow: /(en|de)/shop\n",
         "User-agent: *\nDisallow: /(en)/\nDisallow: /a[]=\nDisallow: ^/a|b\n"),
+    ("regular-expression", 2, "User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\nDisallow: /$\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /js/\n",
         "User-agent: *\nDisallow: /js/\nAllow: /js/*.js$\nDisallow: /departments/images/\nDisallow: /track.gif\n"),
     ("resources-closed", 2, "User-agent: Googlebot\nDisallow: /*.css$\nUser-agent: *\nDisallow: /a\n",
@@ -249,6 +250,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nenforcement: { exempt: OurCrawler }\n"),
     ("generic-token", 2, "robots: { origin: replace }\ncrawlers: { token: scraper, user_agent: PriceReader }\n",
         "robots: { origin: replace }\ncrawlers: { token: PriceReader }\n"),
+    ("unknown-token", 2, "robots: { origin: replace }\ntests: [{ agent: Gogglebot, path: /, expect: allowed }]\n",
+        "robots: { origin: replace }\ntests: [{ agent: Googlebot, path: /, expect: allowed }, { agent: Mozilla/5.0 (compatible; Googlebot/2.1), path: /, expect: allowed }]\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /a }]\nindexing:\n  - { paths: /a/, tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /b }]\nindexing:\n  - { paths: /a/, tag: noindex }\n"),
     ("group-drops-star-rules", 5, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: /a }\n    - { agents: Bingbot, disallow: /b }\n",
@@ -273,6 +276,16 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  content_signal: { ai-train: no }\n  content_usage: [{ train-ai: no }, { paths: /open/, train-ai: yes }]\n"),
     ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: no }\n",
         "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: yes }\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: [{ paths: /press/, reservation: no }, { reservation: yes }]\n",
+        "robots: { origin: replace, content_signal: { ai-train: yes } }\ntdm: [{ paths: /press/, reservation: no }]\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_usage: { train-ai: no } }\ntdm: [{ paths: /press/, reservation: no }, { reservation: yes }]\n",
+        "robots: { origin: replace, content_usage: [{ train-ai: no }, { paths: /press/, train-ai: yes }] }\ntdm: [{ paths: /press/, reservation: no }, { reservation: yes }]\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_usage: [{ train-ai: no }, { paths: /press/, train-ai: yes }] }\ntdm: [{ reservation: yes }]\n",
+        "robots: { origin: replace, content_usage: [{ train-ai: no }, { paths: /press/, search: yes }] }\ntdm: [{ reservation: yes }]\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no }, content_usage: [{ paths: /, search: yes }, { paths: \"/*\", train-ai: no }] }\ntdm: [{ paths: /press/, reservation: no }]\n",
+        "robots: { origin: replace, content_signal: { ai-train: no }, content_usage: [{ paths: /press/, train-ai: yes }] }\ntdm: [{ paths: /press/, reservation: no }]\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: [{ paths: /open/, reservation: no }, { reservation: yes }]\n",
+        "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: [{ reservation: yes }, { paths: /open/, reservation: no }]\n"),
     ("signals-disagree", 6, "robots:\n  origin: replace\n  content_usage: { train-ai: yes }\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: yes }, content_usage: { train-ai: no } }\n",
         "robots:\n  origin: replace\n  content_usage: { train-ai: yes }\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: no }, content_usage: { train-ai: no } }\n"),
     ("signals-disagree", 5, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", allow: / }\n    - { agents: GPTBot, disallow: /a, content_signal: { ai-train: no }, content_usage: { train-ai: yes } }\n",
@@ -370,6 +383,15 @@ fn each_lint_reports_only_its_own_mistake() {
             "{id} in {without:?}: {found:?}"
         );
     }
+}
+
+#[test]
+fn disagreeing_reservation_is_named_with_its_value() {
+    let text = "robots: { origin: replace, content_signal: { ai-train: yes } }\ntdm: { reservation: yes }\n";
+    let items = policy_findings(text).items;
+    let found = items.iter().find(|item| item.id == "signals-disagree");
+    let message = &found.expect("a finding").message;
+    assert!(message.contains("tdm reservation: yes"), "{message}");
 }
 
 #[test]

@@ -189,13 +189,20 @@ impl CompiledSignals {
             .collect()
     }
 
-    /// Whether a reservation of this path against AI training is published: by `tdm`, by a header, or
-    /// by this group of robots.txt. Content-Signal of the group replaces the header if it says something
-    /// about training. Of several lines of Content-Usage the one with the longest path counts, and of
-    /// equal paths the one that grants. Licences, TDM policies and `tdmrep.json` are not reserved.
+    /// Whether a reservation of this path against AI training is published: by `tdm`, or, where `tdm`
+    /// says nothing, by a header or this group of robots.txt. Content-Signal of the group replaces the
+    /// header if it says something about training. Of several lines of Content-Usage the one with the
+    /// longest path counts, and of equal paths the one that grants. Licences, TDM policies and
+    /// `tdmrep.json` are not reserved.
     pub fn reserves_training(&self, target: RequestTarget<'_>, group: Option<usize>) -> bool {
+        if self.is_terms_page(target) {
+            return false;
+        }
         let path = target.forms().last().unwrap_or(target.sent);
         let selected = self.for_path(target);
+        if let Some(rule) = selected.tdm.and_then(|index| self.tdm.get(index)) {
+            return rule.reserved;
+        }
         let headers = TrainingStatements::new(self.fields(selected));
         let of_group = group.and_then(|group| self.group_training.get(group));
         let signal = of_group.and_then(|group| group.signal).or(headers.signal);
@@ -204,10 +211,7 @@ impl CompiledSignals {
             .flat_map(|statements| &statements.usage)
             .filter(|(pattern, _)| pattern.matches(path))
             .max_by_key(|(pattern, granted)| (pattern.priority(), *granted));
-        let in_tdm = selected.tdm.and_then(|index| self.tdm.get(index));
-        let in_tdm = in_tdm.is_some_and(|rule| rule.reserved);
-        (in_tdm || signal == Some(false) || usage.is_some_and(|usage| usage.1 == Some(false)))
-            && !self.is_terms_page(target)
+        signal == Some(false) || usage.is_some_and(|usage| usage.1 == Some(false))
     }
 
     /// The header fields with their values by path, for servers that know only paths. Content-Usage
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn grant_of_the_group_counts_but_not_against_tdm() {
+    fn tdm_counts_before_the_group_and_the_group_before_headers() {
         let mut signals = CompiledSignals {
             content_signal: Some("ai-train=no".to_owned()),
             default_usage: Some("train-ai=n".to_owned()),
@@ -365,6 +369,9 @@ mod tests {
             policy: None,
         });
         assert!(is_reserved(&mut signals, &granted));
+        signals.tdm[0].reserved = false;
+        assert!(!is_reserved(&mut signals, &silent));
+        signals.tdm[0].reserved = true;
         signals.terms.push(b"/press/1".as_slice().into());
         assert!(!is_reserved(&mut signals, &[]));
     }

@@ -134,14 +134,15 @@ impl OriginMetrics {
                     metrics.upstream.requests.with_label_values(&labels)
                 }));
             }
-            let name_label = [truncate_label(&name)];
             metrics
                 .upstream
                 .queue_seconds
-                .with_label_values(&name_label);
+                .with_label_values(&[truncate_label(&name)]);
             let seconds = STATUS_CLASSES.map(|class| {
-                let labels = [truncate_label(&name), class];
-                metrics.upstream.seconds.with_label_values(&labels)
+                metrics
+                    .upstream
+                    .seconds
+                    .with_label_values(&[truncate_label(&name), class])
             });
             counters.push(OriginResponseCounters {
                 name,

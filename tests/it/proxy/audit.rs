@@ -122,6 +122,34 @@ fn webhooks_in_a_log_count_as_a_tool() {
 }
 
 #[test]
+fn only_unknown_bots_that_broke_rules_are_named() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let nice = line(AT, "/hat", "NiceBot/1.0").repeat(3);
+    let own = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " (origin)");
+    let lines = [
+        nice,
+        line(AT, "/cart/1", "PriceWatchBot/1.0"),
+        line(AT, "/robots.txt", own),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(numbers(&report, "other"), [4, 1, 0, 0]);
+    assert_eq!(crawler(&report, "other")["name"], "unknown bots");
+    let caution = "Of the unknown bots, these broke the rules: PriceWatchBot.";
+    assert_eq!(report["log"]["cautions"], json!([caution]));
+    assert_eq!(report["unknown_bots"][0]["name"], "NiceBot");
+    assert_eq!(crawler(&report, "crawlgate")["part"], "tool");
+
+    let bad = ["FooBot", "PriceWatchBot"].map(|name| line(AT, "/cart/1", name));
+    let log = [bad.concat(), line(AT, "/hat", "FooBot")].concat();
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(crawler(&report, "other")["name"], "FooBot, PriceWatchBot");
+    let cautions = report["log"]["cautions"].as_array();
+    assert!(cautions.is_none_or(Vec::is_empty), "{report}");
+}
+
+#[test]
 fn audit_counts_only_requests_from_since_to_until() {
     let times = [
         "31/Oct/2026:23:59:59 +0000",
@@ -934,11 +962,7 @@ fn pretender_is_shown_with_its_most_frequent_addresses() {
         log += &line_of(&format!("203.0.113.{number}"), "/a", GPTBOT).repeat(number);
     }
     let case = Case::new(&[("access.log", log.as_bytes())]);
-    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
-    case.write(
-        "lists/openai.com/gptbot.json",
-        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
-    );
+    write_gptbot_list(&case);
     let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
     let report = case.json(&arguments);
     let rows = report["crawlers"].as_array().expect("a list");
@@ -972,6 +996,127 @@ fn pretender_is_shown_with_its_most_frequent_addresses() {
             shown.contains("(6 from 203.0.113.6, 5 from 203.0.113.5, 4 from 203.0.113.4)"),
             "{shown}"
         );
+    }
+    for (options, addresses) in [
+        (&["--top", "6", "--markdown"][..], 6),
+        (&["--csv"], 6),
+        (&["--csv", "--top", "1"], 1),
+        (&["--csv", "--no-addresses"], 0),
+    ] {
+        let output = case.run(&[&arguments[..], options].concat());
+        let shown = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(shown.matches("203.0.113.").count(), addresses, "{shown}");
+    }
+}
+
+/// A list with the network of GPTBot.
+fn write_gptbot_list(case: &Case) {
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    case.write(
+        "lists/openai.com/gptbot.json",
+        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+    );
+}
+
+#[test]
+fn misspelt_rules_are_cautioned_about() {
+    let log = line_of("192.0.2.7", "/a/", BINGBOT);
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    for (rules, number, name) in [
+        (
+            "User-agent: *\nDisallow /a/\nDisalow: /b/\n",
+            1,
+            "2 misspelt lines, such as line 2 (Disallow /a/)",
+        ),
+        (
+            "Useragent: *\nDisallow: /a/\n",
+            1,
+            "1 misspelt line, such as line 1 (Useragent: *)",
+        ),
+        (
+            "User-agent: *\nDisallow: /a/\nSitemap https://shop.example/s.xml\n",
+            0,
+            "",
+        ),
+    ] {
+        case.write("rules.txt", rules.as_bytes());
+        let arguments = ["--robots", "rules.txt", "access.log"];
+        let report = case.json(&arguments);
+        assert_eq!(numbers(&report, "bingbot")[1], 1, "{rules}");
+        let cautions = report["log"]["cautions"].as_array().expect("a list");
+        assert_eq!(cautions.len(), number, "{rules}");
+        let text = String::from_utf8(case.run(&arguments).stdout).expect("UTF-8");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let before = text.split("Break the rules").next().unwrap_or_default();
+        assert!(before.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn one_undated_robots_txt_for_a_long_log_is_mentioned() {
+    let first = line("22/Nov/2026:10:00:00 +0000", "/", GPTBOT);
+    let later = line("24/Nov/2026:10:00:00 +0000", "/", GPTBOT);
+    let case = Case::new(&[
+        ("short.log", first.as_bytes()),
+        ("long.log", [first.as_str(), &later].concat().as_bytes()),
+    ]);
+    for (rules, log, is_said) in [
+        ("robots.txt", "long.log", true),
+        ("robots.txt", "short.log", false),
+        ("robots.txt@2026-11-20", "long.log", false),
+    ] {
+        let output = case.run(&["--robots", rules, log]);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(text.contains("FILE@TIME"), is_said, "{text}");
+    }
+}
+
+#[test]
+fn mostly_suspected_requests_are_cautioned_about_first() {
+    for (number, is_said) in [(3, true), (1, false)] {
+        let log = line_of("203.0.113.9", "/a", GPTBOT).repeat(number)
+            + &line_of("203.0.113.9", "/a", BINGBOT).repeat(2);
+        let case = Case::new(&[("access.log", log.as_bytes())]);
+        write_gptbot_list(&case);
+        let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+        let text = String::from_utf8(case.run(&arguments).stdout).expect("UTF-8");
+        let head = text.split("\n\n").next().unwrap_or_default();
+        let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(head.contains("of a proxy"), is_said, "{text}");
+    }
+}
+
+#[test]
+fn misspelt_crawler_of_an_option_gets_a_suggestion() {
+    let case = Case::new(&[("access.log", b"")]);
+    let output = case.run(&[
+        "--robots",
+        "robots.txt",
+        "--crawler",
+        "Gogelbot",
+        "access.log",
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("Googlebot?"), "{error}");
+}
+
+#[test]
+fn shortened_addresses_are_suspected_of_nothing() {
+    for (number, is_said) in [(2, true), (1, false)] {
+        let mut log = line_of("203.0.113.9", "/a", GPTBOT);
+        for _ in 0..number {
+            log += &line_of("203.0.113.0", "/a", GPTBOT);
+        }
+        let case = Case::new(&[("access.log", log.as_bytes())]);
+        write_gptbot_list(&case);
+        let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+        let report = case.json(&arguments);
+        let expected = [("unverified", number, number), ("suspected_impostor", 1, 1)];
+        assert_eq!(by_identity(&report, "gptbot"), expected);
+        assert_eq!(report["log"]["shortened_addresses"], number);
+        let text = String::from_utf8(case.run(&arguments).stdout).expect("UTF-8");
+        assert_eq!(text.contains("seem shortened"), is_said, "{text}");
     }
 }
 
@@ -1123,12 +1268,16 @@ fn address_list_without_trusted_proxies_accuses_no_crawler() {
     ] {
         let case = googlebot_case(&googlebot_lines(form));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
-        assert_eq!(
-            by_identity(&case.json(&arguments), "googlebot"),
-            untrusting,
-            "{form}"
-        );
+        let report = case.json(&arguments);
+        assert_eq!(by_identity(&report, "googlebot"), untrusting, "{form}");
         let trusted = [&arguments[..], &["--trusted-proxy", "104.16.0.0/13"]].concat();
+        // The report names the option, until it is set.
+        let forwarded = if untrusting == nobody { 5 } else { 0 };
+        assert_eq!(report["log"]["no_address"], forwarded, "{form}");
+        let output = case.run(&arguments);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(text.contains("--trusted-proxy"), forwarded > 0, "{text}");
+        assert_eq!(case.json(&trusted)["log"]["no_address"], 0, "{form}");
         assert_eq!(
             by_identity(&case.json(&trusted), "googlebot"),
             trusting,
@@ -1741,6 +1890,18 @@ fn urls_behind_the_statuses_of_each_crawler_are_counted() {
 }
 
 #[test]
+fn days_of_a_status_are_in_order() {
+    let log = [
+        line("23/Nov/2026:10:00:00 +0000", "/", BINGBOT).repeat(2),
+        line("22/Nov/2026:10:00:00 +0000", "/", BINGBOT),
+    ];
+    let case = Case::new(&[("access.log", log.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    let days = &crawler(&report, "bingbot")["statuses"][0]["days"];
+    assert_eq!(top(days), [("2026-11-22", 1), ("2026-11-23", 2)]);
+}
+
+#[test]
 fn response_times_are_shown_by_crawler_and_section() {
     let timed = |target: &str, time: &str| {
         let line = line("22/Nov/2026:10:00:00 +0000", target, BINGBOT);
@@ -2097,9 +2258,15 @@ fn earlier_report_is_shown_beside_the_numbers_of_now() {
     let at = "22/Nov/2026:10:00:00 +0000";
     let before = [
         line(at, "/cart/", GPTBOT).repeat(1_200),
-        line(at, "/", BINGBOT),
+        line(at, "/", BINGBOT).replace(" 200 ", " 404 "),
+        line(at, "/", "ClaudeBot/1.0").repeat(3),
     ];
-    let now = [line(at, "/", GPTBOT).repeat(7), line(at, "/", "CCBot/2.0")];
+    let later = "25/Nov/2026:10:00:00 +0000";
+    let now = [
+        line(at, "/", GPTBOT).repeat(7),
+        line(later, "/", "CCBot/2.0"),
+        line(later, "/cart/", "ClaudeBot/1.0").repeat(3),
+    ];
     let case = Case::new(&[
         ("before.log", before.concat().as_bytes()),
         ("now.log", now.concat().as_bytes()),
@@ -2121,9 +2288,10 @@ fn earlier_report_is_shown_beside_the_numbers_of_now() {
     let table = audit(&["--html", "out.html", "--table"]);
     let rows = table.lines().filter(|row| row.contains(" → "));
     let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
-    // Those that changed most come first; the others changed alike.
+    // Those whose violations changed most come first; the last two changed alike.
     let gptbot = "GPTBot (not verified) 1,200 → 7 1,200 → 7";
     assert_eq!(rows[1].join(" "), gptbot, "{table}");
+    assert_eq!(rows[2][0], "ClaudeBot", "{table}");
     for row in [
         "bingbot (not verified, search) 1 → 0 0 → 0 gone",
         "CCBot (not verified) 0 → 1 0 → 0 new",
@@ -2134,12 +2302,12 @@ fn earlier_report_is_shown_beside_the_numbers_of_now() {
         .lines()
         .map(|row| Vec::from_iter(row.split_whitespace()));
     let mut wide = wide.map(|row| row.join(" "));
-    assert!(wide.any(|row| row == "gptbot not verified 1200 7 1200 7"));
+    assert!(wide.any(|row| row == "gptbot not verified 1200 7 1200 7 0 0 0 0"));
     let markdown = audit(&["--markdown"]);
     for row in [
-        "| GPTBot | not verified | 1,200 → 7 | 1,200 → 7 |",
-        "| bingbot | not verified | 1 → 0 (gone) | 0 → 0 |",
-        "| CCBot | not verified | 0 → 1 (new) | 0 → 0 |",
+        "| GPTBot | not verified | 1,200 → 7 | 1,200 → 7 | 0 → 0 | 0 → 0 |",
+        "| bingbot | not verified | 1 → 0 (gone) | 0 → 0 | 1 → 0 | 0 → 0 |",
+        "| CCBot | not verified | 0 → 1 (new) | 0 → 0 | 0 → 0 | 0 → 0 |",
     ] {
         assert!(markdown.contains(row), "{row} in {markdown}");
     }
@@ -2149,12 +2317,25 @@ fn earlier_report_is_shown_beside_the_numbers_of_now() {
     }
     let csv = audit(&["--csv"]);
     let rows = csv.lines().filter(|row| row.contains(",before,,"));
-    assert_eq!(rows.count(), 2, "{csv}");
+    assert_eq!(rows.count(), 3, "{csv}");
     let one = audit(&["--crawler", "GPTBot", "--markdown"]);
     assert!(one.contains("1,200 → 7") && !one.contains("gone"), "{one}");
     let of_site = audit(&["--site", "shop.example", "--markdown"]);
     assert!(of_site.contains("another --site"), "{of_site}");
     assert!(!markdown.contains("another --site"), "{markdown}");
+    // The reports differ in their days, and perhaps in more.
+    case.write("other.txt", ROBOTS.as_bytes());
+    write_gptbot_list(&case);
+    for (options, expected) in [
+        (&[][..], 1),
+        (&["--robots", "other.txt@2026-11-22"], 2),
+        (&["--lists", "lists"], 2),
+        (&["--until", "2026-11-23"], 0),
+    ] {
+        let text = audit(options);
+        let cautions = text.lines().filter(|line| line.starts_with("Caution: "));
+        assert_eq!(cautions.count(), expected, "{text}");
+    }
 }
 
 /// A log without requests has no period, and not every file is ours.
@@ -2184,4 +2365,8 @@ fn odd_earlier_reports_are_read_or_refused() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains(shown), "{text}");
     }
+    let output = case.run(&[&arguments[..], &["now.log", "--compare", "now.log"]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!error.contains("EarlierReport"), "{error}");
 }

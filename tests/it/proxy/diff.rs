@@ -294,7 +294,7 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     assert_eq!(
         counts,
         [
-            [&json!("/find/1"), &json!(2)],
+            [&json!("https://shop.example/find/1"), &json!(2)],
             [&json!("/search?a"), &json!(1)]
         ]
     );
@@ -303,8 +303,8 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     let output = case.run(&[&arguments[..], &["--crawler", "bingbot", "--csv"]].concat());
     let csv = String::from_utf8(output.stdout).expect("text");
     let rows = "site,change,crawlers,url,before,rule before,now,rule now\n\
-        shop.example,lose access,bingbot,/find/1,\"allowed\",,\"disallowed\",Disallow: /find\n\
-        shop.example,lose access,bingbot,/find/2,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,lose access,bingbot,https://shop.example/find/1,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,lose access,bingbot,https://shop.example/find/2,\"allowed\",,\"disallowed\",Disallow: /find\n\
         shop.example,gain access,bingbot,/search?a,\"disallowed\",Disallow: /search,\"allowed\",\n";
     assert!(csv.starts_with(rows), "{csv}");
 
@@ -342,13 +342,21 @@ fn diff_compares_on_the_urls_of_a_sitemap() {
         ("index.xml", &index.replace("NAME", "pages")),
         ("broken.xml", &index.replace("NAME", "missing")),
     ]);
+    let listed = "https://shop.example/cart/1";
     for urls in ["pages.xml", "index.xml"] {
         let (code, difference) = case.json(&["open.txt", "closed.txt", "--urls", urls]);
         let change = &list(&difference["sites"][0], "access")[0];
         assert_eq!((code, &difference["compared"]), (Some(1), &json!(2)));
-        assert_eq!(change["url"], "/cart/1");
-        assert_eq!(change["urls"], json!(["/cart/1"]));
+        assert_eq!(change["url"], listed);
+        assert_eq!(change["urls"], json!([listed]));
     }
+    // Another host has another URL.
+    let other = "https://de.shop.example/cart/1";
+    let hosts = format!("{listed}\n{other}\n");
+    fs::write(case.0.path().join("hosts"), hosts).expect("a file");
+    let (_, difference) = case.json(&["open.txt", "closed.txt", "--urls", "hosts"]);
+    let change = &list(&difference["sites"][0], "access")[0];
+    assert_eq!(change["urls"], json!([other, listed]));
     for (old, new, code) in [("open.txt", "closed.txt", 1), ("closed.txt", "open.txt", 0)] {
         let output = case.run(&[old, new, "--urls", "pages.xml", "--fail-on-loss"]);
         assert_eq!(output.status.code(), Some(code), "{old}");

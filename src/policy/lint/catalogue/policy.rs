@@ -24,8 +24,8 @@ lints! {
     /// A production site says noindex for its front page. Search engines drop the page on their
     /// next visit.
     ///
-    /// Fix: add `paths` or `types` to the rule. If it is meant, write
-    /// `acknowledge: [site_noindex]`.
+    /// Fix: narrow the rule to `paths` without the front page, or `types` without `text/html`. If it
+    /// is meant, write `acknowledge: [site_noindex]`.
     ///
     /// ```yaml
     /// hosts: shop.example
@@ -239,7 +239,8 @@ lints! {
     // Of signals.
     /// Two signals contradict each other: `content_signal` and `content_usage`, for the whole site or
     /// for one group. Or `tdm` contradicts one of them about training, because training is text and
-    /// data mining (EU AI Act, recital 105). Programs that read one signal do not read the other.
+    /// data mining (EU AI Act, recital 105). Rules for paths are compared if only one of `tdm` and
+    /// `content_usage` has such rules. Programs that read one signal do not read the other.
     ///
     /// Fix: write the same in both.
     ///
@@ -270,8 +271,8 @@ lints! {
     ///
     /// A crawler is not asked if neither its group nor the site names a licence. Crawlers for which
     /// robots.txt disallows everything are blocked, not asked. This is reported if `purposes` or the
-    /// origin's robots.txt disallows it. To block a crawler, write `unlicensed: pass` for it under
-    /// `agents`.
+    /// origin's robots.txt disallows it, but not if a group of the policy does. To block a crawler
+    /// without this warning, write `unlicensed: pass` for it under `agents`.
     LICENSE_OF_NOBODY: Warning "license-of-nobody";
     /// The policy asks search engines for a licence. They get 401 or 402 for every page, and drop
     /// the pages.

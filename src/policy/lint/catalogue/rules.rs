@@ -35,7 +35,7 @@ lints! {
     /// Under `enforcement` and in `crawlers` it is an error.
     GENERIC_TOKEN: Warning "generic-token";
     /// A token is nearly that of a known crawler. `Googelbot` has no effect, in a group or under
-    /// `tags`.
+    /// `tags`. Under `tests` it tests an unknown bot.
     ///
     /// Fix: correct the spelling.
     ///
@@ -156,7 +156,7 @@ lints! {
     /// It is not reported if an Allow begins with the path.
     OPEN_ENDED_PATH: Note "open-ended-path";
     /// A path looks like a regular expression. Crawlers read `/.*\.php` and `/(en|de)/` as plain
-    /// text, which matches nothing.
+    /// text, which matches nothing. They also read a `$` in the middle, as in `/*.pdf$/`, as text.
     ///
     /// Fix: write `/*.php`, or `/en/` and `/de/`. In a rule `*` stands for any characters, and `$`
     /// at the end for the end of the URL.

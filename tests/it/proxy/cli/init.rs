@@ -278,7 +278,9 @@ fn preset_adds_to_the_rules_of_the_origin() {
     assert!(printed.contains("bingbot: nocache"), "{printed}");
     let publisher = Begun::new(origin.address, &["--preset", "publisher"]);
     let printed = String::from_utf8_lossy(&publisher.output.stdout);
-    assert!(printed.contains("gets 401 at once"), "{printed}");
+    for part in ["gets 401 at once", "/license.xml and", "/tdm-policy.json:"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
     assert!(!printed.contains("license-of-nobody"), "{printed}");
     let closed = file(b"User-agent: GPTBot\nUser-agent: Google-Extended\nDisallow: /\n");
     let publisher = Begun::new(closed.address, &["--preset", "publisher"]);

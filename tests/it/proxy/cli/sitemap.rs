@@ -461,6 +461,13 @@ fn robots_txt_at_a_url_is_for_its_host_alone() {
     let sitemap = format!("{own}/sitemap.xml");
     let found = ids(site.path(), &[&own, "--sitemap", &sitemap]);
     assert_eq!(found, ["sitemap-url-other-host"]);
+    // A site without the file allows everything.
+    let server = Origin::saying("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    let own = format!("http://{}", server.address);
+    fs::write(site.path().join("urls.txt"), format!("{own}/a\n")).expect("a file");
+    let output = check(site.path(), &[&own, "--sitemap", "urls.txt"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(check(site.path(), &[&own]).status.code(), Some(3));
 }
 
 #[test]

@@ -25,6 +25,10 @@ indexing:
 enforcement: { mode: enforce }
 "#;
 
+/// The user agents of a person's command, and of the server's fetch of an origin's robots.txt.
+const OWN_COMMAND: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
+const OWN_FETCH: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " (origin)");
+
 fn deciding() -> Gate {
     Setup::deciding().policy("site", POLICY).start()
 }
@@ -160,8 +164,11 @@ fn robots_txt_is_served_and_recorded() {
 #[test]
 fn own_request_that_comes_back_is_recognised() {
     let gate = deciding();
-    let own = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
-    assert_eq!(gate.fetch_as(own, "/robots.txt").status, 508);
+    for agent in [OWN_FETCH, "crawlgate/0.0.1 (origin)"] {
+        assert_eq!(gate.fetch_as(agent, "/robots.txt").status, 508, "{agent}");
+    }
+    // A person's command on the live site is answered.
+    assert_eq!(gate.fetch_as(OWN_COMMAND, "/robots.txt").status, 200);
 }
 
 #[test]

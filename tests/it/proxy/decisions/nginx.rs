@@ -1,6 +1,6 @@
 //! The real nginx with the files of `deploy/nginx`.
 
-use super::{POLICY, deciding};
+use super::{OWN_COMMAND, OWN_FETCH, POLICY, deciding};
 use crate::proxy::support::program::{Prepared, Program, deployed, nginx};
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup};
 use std::net::SocketAddr;
@@ -124,6 +124,14 @@ fn robots_txt_is_crawlgates_byte_for_byte() {
     for name in ["etag", "last-modified", "cache-control", "content-type"] {
         assert_eq!(theirs.fields(name), ours.fields(name));
     }
+    assert!(origin.received().is_empty());
+}
+
+#[test]
+fn own_fetch_gets_508_and_a_command_the_file() {
+    let (_gate, origin, proxy) = with_policy(POLICY);
+    assert_eq!(proxy.fetch_as(OWN_FETCH, "/robots.txt").status, 508);
+    assert_eq!(proxy.fetch_as(OWN_COMMAND, "/robots.txt").status, 200);
     assert!(origin.received().is_empty());
 }
 
