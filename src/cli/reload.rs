@@ -96,7 +96,7 @@ mod tests {
         let text = |report: &ReloadReport| ReloadText { report }.to_string();
         let shown = text(&report);
         assert!(
-            shown.starts_with("shop: new robots.txt; if a rule is new, \"crawlgate status\" says from when it counts and blocks\nshop: rejected"),
+            shown.starts_with("shop: new robots.txt, hosts or crawlers; if a rule is new, \"crawlgate status\" says from when it counts and blocks\nshop: rejected"),
             "{shown}"
         );
         assert!(shown.ends_with("\n2 sites unchanged\n"), "{shown}");

@@ -372,7 +372,9 @@ impl Report {
 
     /// Requests of crawlers that enforcement would ask for a licence.
     fn would_demand_license(&self) -> u64 {
-        let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
+        let rows = self.crawlers.iter();
+        // Enforcement for the site leaves unknown bots alone.
+        let rows = rows.filter(|row| row.is_of_crawler() && !row.is_unknown_bots());
         let without = rows.map(|row| row.counts.without_license());
         without
             .fold(0, u64::saturating_add)

@@ -14,7 +14,7 @@ pub(crate) use decode::{
     Decoder, MapFields, NodeReader, decode_file, is_beginning, is_plain_word, nearest_word,
     parse_duration, strip_http_scheme,
 };
-pub(crate) use source::{DEFAULTS, DEFAULTS_MARK, DefaultsStart, Located, located_values};
+pub(crate) use source::{DEFAULTS, DefaultsStart, Located, located_values};
 pub(crate) use tree::{Mapping, Node, NodeValue, YamlDocument, saturating_u32};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tests of the YAML parser: positions, aliases, limits, error messages and durations.
 
+use super::source::DEFAULTS_MARK;
 use super::*;
 use proptest::prelude::*;
 

@@ -109,19 +109,19 @@ fn lint_path(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics)
             format!("\"{pattern}\" looks like a regular expression; robots.txt has none"),
             PATH_HELP,
         );
-    } else if pattern.trim_end_matches('$').contains('$') {
-        lints::REGULAR_EXPRESSION.report(
-            diagnostics,
-            rule.span,
-            format!("crawlers read the first \"$\" in \"{pattern}\" as a character of the URL"),
-            "\"$\" stands for the end of the URL only as the last character: write nothing after it",
-        );
     } else if holds_several_paths(pattern) {
         lints::SEVERAL_PATHS.report(
             diagnostics,
             rule.span,
             format!("crawlers read \"{pattern}\" as one path"),
             "write one rule for each path, each on its own line",
+        );
+    } else if pattern.contains("$/") || pattern.contains("$*") {
+        lints::REGULAR_EXPRESSION.report(
+            diagnostics,
+            rule.span,
+            format!("crawlers read the first \"$\" in \"{pattern}\" as a character of the URL"),
+            "\"$\" stands for the end of the URL only as the last character: write nothing after it. If the URL has a \"$\" there, nothing needs to be done",
         );
     } else if is_open_ended(rule, opened) {
         lints::OPEN_ENDED_PATH.report(
