@@ -1,6 +1,9 @@
 //! Links between the pages of the dashboard, and [`place_words`], which writes a position in a
 //! policy file for people: `shop.yaml line 7` for `shop.yaml:7:18`.
 
+use crate::yaml::DEFAULTS;
+use std::path::Path;
+
 /// A link to a line of a policy.
 pub struct PolicyLineLink {
     /// The URL.
@@ -39,7 +42,7 @@ pub fn policy_line_link(site: &str, source: &str) -> Option<PolicyLineLink> {
     let line = parts.next()?.parse::<u32>().ok()?;
     let file = parts.next()?;
     // The page of the site shows the defaults below its policy.
-    let part = if file.ends_with("defaults.yaml") {
+    let part = if Path::new(file).ends_with(DEFAULTS) {
         "defaults"
     } else {
         "line"
@@ -76,8 +79,14 @@ mod tests {
 
     #[test]
     fn only_policy_places_have_a_line_link() {
-        let link = policy_line_link("shop", "policies/shop.yaml:7:18").expect("a link");
-        assert_eq!(link.href, "/site?name=shop#line-7");
+        for (place, part) in [
+            ("policies/shop.yaml:7:18", "line-7"),
+            ("policies/shop-defaults.yaml:7:18", "line-7"),
+            ("policies/defaults.yaml:7:18", "defaults-7"),
+        ] {
+            let link = policy_line_link("shop", place).expect("a link");
+            assert_eq!(link.href, format!("/site?name=shop#{part}"));
+        }
         for place in [
             "robots.txt:7",
             "shop.yaml (environment: staging)",
