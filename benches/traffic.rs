@@ -93,6 +93,7 @@ fn crawler_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
         older_until: None,
         action: CountedAction::Pass,
         violation: None,
+        has_reserved_page: false,
         status: 200,
         bytes: 5_120,
         origin_milliseconds: 12,

@@ -82,6 +82,7 @@ fn count_day(metrics: &Metrics, now: Timestamp) {
                 status: 200,
                 bytes: 5_120,
                 origin_milliseconds: 12,
+                has_reserved_page: false,
             });
             for path in 0..PATHS {
                 metrics.paths.count(&PathRequest {

@@ -3,6 +3,7 @@
 //! [`resolve_host`] finds the addresses of a server; like other programs, it also reads
 //! `/etc/hosts`. This module caches nothing.
 
+use DnsAnswer::*;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
 };
@@ -70,7 +71,7 @@ impl DnsResolver {
                 self.lookup_records(name, kind, RData::ip_addr).await
             }
             // A name that DNS cannot have has no address.
-            Err(_) => DnsAnswer::NotFound(NO_TTL),
+            Err(_) => NotFound(NO_TTL),
         }
     }
 
@@ -86,10 +87,7 @@ impl DnsResolver {
         let answer = match tokio::time::timeout(LOOKUP_TIMEOUT, self.0.lookup(name, kind)).await {
             Ok(answer) => answer,
             Err(_) => {
-                return DnsAnswer::Failed(format!(
-                    "no answer within {} s",
-                    LOOKUP_TIMEOUT.as_secs()
-                ));
+                return Failed(format!("no answer within {} s", LOOKUP_TIMEOUT.as_secs()));
             }
         };
         match answer {
@@ -107,9 +105,9 @@ impl DnsResolver {
                     .filter_map(|answer| record(&answer.data))
                     .collect();
                 if records.is_empty() {
-                    DnsAnswer::NotFound(ttl)
+                    NotFound(ttl)
                 } else {
-                    DnsAnswer::Records(records, ttl)
+                    Records(records, ttl)
                 }
             }
             Err(NetError::Dns(DnsError::NoRecordsFound(none)))
@@ -118,12 +116,12 @@ impl DnsResolver {
                     ResponseCode::NXDomain | ResponseCode::NoError
                 ) =>
             {
-                DnsAnswer::NotFound(
+                NotFound(
                     none.negative_ttl
                         .map_or(NO_TTL, |ttl| Duration::from_secs(ttl.into())),
                 )
             }
-            Err(error) => DnsAnswer::Failed(error.to_string()),
+            Err(error) => Failed(error.to_string()),
         }
     }
 }

@@ -5,6 +5,7 @@
 use crate::crawlers::Registry;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
+use crate::printable::join;
 use crate::time::Timestamp;
 use crate::verdict::{
     self, Action, ActionReport, CachedVersions, CachedVersionsBasis, DecisionScratch, Explanation,
@@ -99,7 +100,8 @@ pub struct EngineDecision<'e> {
     pub kind: Kind,
     /// The action for the application to take.
     pub action: ActionReport,
-    /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
+    /// What enforcement of this crawler would do, if the request passes only because the policy
+    /// observes the crawler. Unknown bots are observed even with `mode: enforce` for the site.
     pub would: Option<ActionReport>,
     /// The id of the crawler that the user agent claims to be, or the token that the policy has for
     /// it. `None` for a browser, and for a host that is not in the policy's `hosts`.
@@ -394,11 +396,9 @@ impl EngineDecision<'_> {
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, diagnostic) in self.diagnostics.items.iter().enumerate() {
-            let gap = if place == 0 { "" } else { "\n\n" };
-            write!(f, "{gap}{}", diagnostic.render(&self.source, false))?;
-        }
-        Ok(())
+        let items = self.diagnostics.items.iter();
+        let texts = items.map(|diagnostic| diagnostic.render(&self.source, false));
+        f.write_str(&join(texts, "\n\n"))
     }
 }
 

@@ -24,6 +24,19 @@
 //! If a policy has mistakes, loading it fails with a [`PolicyError`], which shows each mistake and
 //! its place in the text.
 //!
+//! # Features
+//!
+//! A plain `cargo add crawlgate` builds the proxy, too (features `proxy` and `tower`). With
+//! `--no-default-features` you get this engine alone. Add what you need to it:
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tower` | the layer for an application |
+//! | `html` | robots meta tags in pages |
+//! | `metrics` | metrics of the layer for Prometheus |
+//! | `state` | what must survive a restart of the layer (SQLite) |
+//! | `signatures` | the check of signed requests; the layer cannot use it yet |
+//!
 //! # In an application
 //!
 //! With the feature `tower`, `middleware::GateLayer` puts crawlgate in front of an application of
@@ -61,8 +74,8 @@
 //! agents, hosts and targets (path and query) are the bytes that the client sent. Any bytes are
 //! accepted, and never cause an error.
 //!
-//! `docs/library.md` says more about `GateLayer`. `docs/internals/architecture.md` has the map of
-//! the source.
+//! [library.md](https://github.com/OWNER/crawlgate/blob/main/docs/library.md) says more about
+//! `GateLayer`. `docs/internals/architecture.md` has the map of the source.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

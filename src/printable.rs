@@ -2,6 +2,7 @@
 //! terminal, a log or the runner of a CI job reads it. Commands print through a
 //! [`SanitizingWriter`]. [`printable`] is for a text within a line.
 
+use OutputStyle::*;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
@@ -121,8 +122,8 @@ impl<W: Write> SanitizingWriter<W> {
         let pending = std::mem::take(&mut self.pending);
         let text = String::from_utf8_lossy(&pending);
         let text = match self.style {
-            OutputStyle::Text { .. } => without_error_numbers(&text),
-            OutputStyle::WorkflowCommands | OutputStyle::Json => text,
+            Text { .. } => without_error_numbers(&text),
+            WorkflowCommands | Json => text,
         };
         let lines: String = text
             .split_inclusive('\n')
@@ -179,14 +180,13 @@ impl OutputStyle {
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
         while let Some(c) = rest.chars().next() {
-            let colour =
-                colour_sequence_len(rest).filter(|_| self == OutputStyle::Text { colours: true });
+            let colour = colour_sequence_len(rest).filter(|_| self == Text { colours: true });
             let (shown, after) = rest.split_at(colour.unwrap_or(c.len_utf8()));
             rest = after;
             match self {
                 _ if colour.is_some() || !is_hidden(c) || matches!(c, '\n' | '\t') => out += shown,
-                OutputStyle::Json => out += &format!("\\u{:04x}", u32::from(c)),
-                OutputStyle::Text { .. } | OutputStyle::WorkflowCommands => out.push('\u{fffd}'),
+                Json => out += &format!("\\u{:04x}", u32::from(c)),
+                Text { .. } | WorkflowCommands => out.push('\u{fffd}'),
             }
         }
         Cow::Owned(self.escape_commands(&out))
@@ -197,11 +197,7 @@ impl OutputStyle {
     /// `ActionCommand.cs`), that of Azure `##vso[`. A `::NAME` stays in JSON, and where crawlgate
     /// writes such commands itself.
     fn escape_commands(self, line: &str) -> String {
-        let bracket = if self == OutputStyle::Json {
-            "\\u005b"
-        } else {
-            "\u{fffd}"
-        };
+        let bracket = if self == Json { "\\u005b" } else { "\u{fffd}" };
         let line = line
             .replace("##[", &format!("##{bracket}"))
             .replace("##vso[", &format!("##vso{bracket}"));
@@ -210,7 +206,7 @@ impl OutputStyle {
             .strip_prefix("::")
             .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
         match self {
-            OutputStyle::Text { .. } if is_command => line.replacen(':', "\u{fffd}", 1),
+            Text { .. } if is_command => line.replacen(':', "\u{fffd}", 1),
             _ => line,
         }
     }
@@ -246,7 +242,7 @@ mod tests {
         "\0", "\n", "\u{7f}", "\u{85}", "\u{9b}", "\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}",
         "\u{202e}", "\u{2028}", "\u{2029}", "\u{2066}", "\u{2069}", "\u{feff}",
     ];
-    const TEXT: OutputStyle = OutputStyle::Text { colours: false };
+    const TEXT: OutputStyle = Text { colours: false };
 
     fn printed(style: OutputStyle, pieces: &[&str]) -> String {
         let mut out = Vec::new();

@@ -117,8 +117,8 @@ impl Operations {
     pub fn predecessor_finding(&self) -> Option<Finding> {
         let until = (*lock(&self.predecessor_until))?.format_with("%H:%M:%S UTC");
         let message = format!(
-            "The process before the last upgrade still has open connections. On each it may send \
-             one more response by the former rules, until {until} at the latest."
+            "The process before the last upgrade still has open connections. On each of these \
+             connections it may send one more response by the rules from before the upgrade, until {until} at the latest."
         );
         Some(Finding::new("predecessor-answers", message))
     }

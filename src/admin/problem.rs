@@ -69,6 +69,8 @@ pub enum ProblemKind {
     OriginRobots,
     /// The origin sends the front page of a production site with noindex.
     FrontPageNoindex,
+    /// Visitors of sites get 503, because of a pause for everyone.
+    PausedForEveryone,
     /// The networks that a policy lists for a crawler verify no request.
     IdentitySuspended,
     /// Published lists of networks or keys could not be fetched or used for more than a day.

@@ -9,7 +9,7 @@ use crate::finding::Finding;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::numbers::{plural, plural_thousands, thousands};
 use crate::policy::origin::OriginCopyState;
-use crate::printable::{clip, join};
+use crate::printable::{join, join_first};
 use crate::settings::{Settings, decode_settings};
 use crate::sites::policy_directory::{check_command, read_text_file};
 use crate::sites::{SiteStatus, SitesStatus};
@@ -30,9 +30,6 @@ const NO_ORIGIN_FRACTION: u64 = 20;
 
 /// A list that fails for longer is a problem: it is fetched once a day.
 const MAX_LIST_FAILURE: Duration = Duration::from_secs(86_400);
-
-/// How much of the names of sites a problem of several has, in characters.
-const MAX_SITE_NAMES: usize = 100;
 
 /// The state of the running crawlgate.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -113,11 +110,9 @@ impl InstanceStatus {
             ));
         }
         for queue in &self.queues {
-            problems.extend(
-                queue
-                    .problem()
-                    .map(|message| Problem::about(SearchTurnedAway, &queue.origin, message)),
-            );
+            if let Some(message) = queue.problem() {
+                problems.push(Problem::about(SearchTurnedAway, &queue.origin, message));
+            }
         }
         let sites = &self.policies.sites;
         if self.without_origin.requests * NO_ORIGIN_FRACTION > self.traffic.requests
@@ -133,13 +128,11 @@ impl InstanceStatus {
             ));
         }
         problems.extend(setup_problems(&self.traffic));
-        problems.extend(
-            self.traffic
-                .bypassed_file
-                .as_deref()
-                .map(|site| Problem::about(BypassedFile, site, bypassed_file_message(site))),
-        );
-        problems.extend(merged_site_problems(&self.policies.sites));
+        if let Some(site) = &self.traffic.bypassed_file {
+            let message = bypassed_file_message(site);
+            problems.push(Problem::about(BypassedFile, site, message));
+        }
+        problems.extend(merged_site_problems(sites));
         problems.extend(failing_lists_problem(lists, now));
         problems.extend(self.certificate_problems(refused_files));
         if let Some(store) = &self.store {
@@ -168,12 +161,10 @@ impl InstanceStatus {
             );
             problems.push(Problem::about(Certificate, origin, message));
         }
-        for AcmeHostStatus { host, problem, .. } in &self.orders {
-            problems.extend(
-                problem
-                    .clone()
-                    .map(|message| Problem::about(Certificate, host, message)),
-            );
+        for order in &self.orders {
+            if let Some(message) = order.problem.clone() {
+                problems.push(Problem::about(Certificate, &order.host, message));
+            }
         }
         problems
     }
@@ -284,7 +275,7 @@ fn unclaimed_hosts_message(traffic: &TrafficDiagnostics) -> String {
     format!(
         "{} of {} requests in the last five minutes were for hosts without a policy ({}). They pass \
          unchanged, and crawlgate watches no crawler there. Add these hosts to \"hosts\" of a policy. To leave a host alone, \
-         write \"enforcement: {{ mode: off }}\" in its policy",
+         write a policy for it with \"enforcement: {{ mode: off }}\"",
         thousands(traffic.unclaimed),
         thousands(traffic.requests),
         join_counts(&traffic.unclaimed_hosts)
@@ -348,12 +339,12 @@ fn merged_site_problems(sites: &[SiteStatus]) -> impl Iterator<Item = Problem> {
     }
     by_problem
         .into_iter()
-        .map(|((kind, message), sites)| match &sites[..] {
+        .map(|((kind, message), sites)| match sites[..] {
             [site] => Problem::about(kind, site, format!("{site}: {message}")),
             _ => {
-                let names = clip(&sites.join(", "), MAX_SITE_NAMES);
-                let sites = plural(sites.len(), "site");
-                Problem::new(kind, format!("{sites} ({names}): {message}"))
+                let count = plural(sites.len(), "site");
+                let names = join_first(sites, 5);
+                Problem::new(kind, format!("{count} ({names}): {message}"))
             }
         })
 }
@@ -376,6 +367,15 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
             check_command(&site.file)
         );
         problems.push((PolicyRejected, message));
+    }
+    if let Some(until) = site.paused_until
+        && site.paused_for.as_deref() == Some("everyone")
+    {
+        let message = format!(
+            "visitors get 503 until {until}, because the pause is for everyone. To end it, run \"crawlgate resume --site \
+             SITE\", or \"crawlgate resume --all\""
+        );
+        problems.push((PausedForEveryone, message));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -407,7 +407,7 @@ fn site_problems(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
         let message = "crawlers come through a proxy, and the policy does not say whether it is a cache. So no violation counts \
              until crawlgate sees that it is not. Write \"enforcement: { behind_cache: no }\" in the policy, or \"yes\" \
              if the proxy caches robots.txt";
-        problems.push((ProblemKind::BehindCache, message.to_owned()));
+        problems.push((BehindCache, message.to_owned()));
     }
     for crawler in &site.suspended {
         let message = format!(

@@ -4,6 +4,7 @@
 use super::answer::Answer;
 use super::negotiate::BodyFormat;
 use crate::policy::site::{PageTemplate, PageTemplatePart};
+use PageTemplatePart::*;
 use bytes::Bytes;
 use http::{StatusCode, header};
 
@@ -80,10 +81,10 @@ impl AnswerContent<'_> {
     /// The site's own page, with its variables replaced by escaped values.
     fn fill_template(&self, own: &PageTemplate) -> String {
         let parts = own.parts.iter().map(|part| match part {
-            PageTemplatePart::Text(text) => text.clone(),
-            PageTemplatePart::Status => escape_html(&self.title()),
-            PageTemplatePart::Reason => escape_html(&self.message),
-            PageTemplatePart::RequestId => escape_html(self.request_id.unwrap_or_default()),
+            Text(text) => text.clone(),
+            Status => escape_html(&self.title()),
+            Reason => escape_html(&self.message),
+            RequestId => escape_html(self.request_id.unwrap_or_default()),
         });
         parts.collect()
     }

@@ -57,11 +57,9 @@ impl LogInput {
     }
 
     fn has_compressed_extension(&self) -> bool {
-        let LogInput::File(path) = self else {
-            return false;
-        };
-        path.extension()
-            .is_some_and(|ending| ending == "gz" || ending == "zst")
+        matches!(self, LogInput::File(path) if path
+            .extension()
+            .is_some_and(|ending| ending == "gz" || ending == "zst"))
     }
 
     /// Opens the log and decompresses it while it is read.
@@ -89,15 +87,17 @@ impl LogInput {
     /// Whether it is a file that begins with `<`, maybe after blanks or a byte order mark. `false` for
     /// what can be read only once.
     pub fn is_xml(&self) -> bool {
-        if !matches!(self.stored_bytes(), Ok(Some(_))) {
-            return false;
-        }
-        let chunk = self.open().ok().and_then(|mut log| log.next_chunk());
-        chunk.is_some_and(|chunk| {
-            let text = String::from_utf8_lossy(&chunk.bytes);
-            let text = text.trim_start_matches('\u{feff}');
-            text.trim_start().starts_with('<')
-        })
+        matches!(self.stored_bytes(), Ok(Some(_)))
+            && self
+                .open()
+                .ok()
+                .and_then(|mut log| log.next_chunk())
+                .is_some_and(|chunk| {
+                    String::from_utf8_lossy(&chunk.bytes)
+                        .trim_start_matches('\u{feff}')
+                        .trim_start()
+                        .starts_with('<')
+                })
     }
 }
 
@@ -227,11 +227,10 @@ pub struct LogReader {
 impl LogReader {
     /// The stored bytes that were read so far; zero for what is no regular file.
     pub fn bytes_read(&self) -> u64 {
-        let position = self
-            .stored
+        self.stored
             .as_deref()
-            .map(|mut file| file.stream_position());
-        position.and_then(Result::ok).unwrap_or_default()
+            .and_then(|mut file| file.stream_position().ok())
+            .unwrap_or_default()
     }
 
     /// Reads the next chunk of at most 1 MiB. It ends with a whole line, except at the end of the

@@ -79,8 +79,7 @@ pub fn audit_logs(
         }
         (read.map(|()| damaged), tally)
     });
-    let damaged = read?;
-    let mut report = build_report(tally, rules, options, inputs, damaged);
+    let mut report = build_report(tally, rules, options, inputs, read?);
     if !options.crawlers.is_empty() {
         // Without the others there are no shares.
         report.traffic = None;
@@ -106,8 +105,7 @@ impl ChunkProducer<'_> {
     /// # Errors
     /// The log cannot be opened.
     fn read_log(&mut self, index: usize, input: &LogInput) -> io::Result<()> {
-        let opened = input.open();
-        let mut reader = opened.map_err(|error| input.error(error))?;
+        let mut reader = input.open().map_err(|error| input.error(error))?;
         let mut first_line = 1;
         while let Some(lines_of_chunk) = reader.next_chunk() {
             let lines = memchr::memchr_iter(b'\n', &lines_of_chunk.bytes).count() as u64;
@@ -141,10 +139,9 @@ impl ChunkProducer<'_> {
 /// Counts chunks until no more come.
 fn run_worker(mut worker: AuditWorker<'_>, chunks: &Mutex<Receiver<LogChunk>>) -> AuditTally {
     loop {
-        let next = crate::locks::lock(chunks).recv();
-        match next {
-            Ok(chunk) => worker.count_chunk(&chunk),
-            Err(_) => return worker.tally,
-        }
+        let Ok(chunk) = crate::locks::lock(chunks).recv() else {
+            return worker.tally;
+        };
+        worker.count_chunk(&chunk);
     }
 }

@@ -57,15 +57,15 @@ pub fn build_report(
     let mut by_rule = Vec::new();
     let violators = top_entries(&tally.unknown_violators, MAX_TOP_ENTRIES);
     let unknown_bots = top_entries(&tally.unknown_bots, MAX_TOP_ENTRIES);
-    let all_by_violators = unknown_bots
+    let all_by_violators: u64 = unknown_bots
         .iter()
-        .filter(|bot| violators.iter().any(|one| one.name == bot.name));
-    let all_by_violators: u64 = all_by_violators.map(|bot| bot.count).sum();
+        .filter(|bot| violators.iter().any(|one| one.name == bot.name))
+        .map(|bot| bot.count)
+        .sum();
     let violators = join_first(violators.iter().map(|bot| &bot.name), 2);
     let mut cautions = rules.cautions();
     for (label, rows) in &tally.rows {
-        let rows = rows.iter();
-        for (identity, row) in rows.filter(|(_, row)| row.counts.requests() > 0) {
+        for (identity, row) in rows.iter().filter(|(_, row)| row.counts.requests() > 0) {
             let mut shown = crawler_row(label, identity, row, &sites, end);
             if shown.is_unknown_bots() && !violators.is_empty() {
                 // The row counts all unknown bots, also those that obey.
@@ -126,11 +126,14 @@ pub fn build_report(
 fn traffic(report: &Report, tally: &AuditTally) -> TrafficReport {
     let mut traffic = TrafficReport::new(report, tally.lines.visitors_bytes);
     if tally.has_referers || !tally.visits.is_empty() {
-        let visits = tally.visits.iter().map(|(service, visits)| ServiceVisits {
-            service: (*service).to_owned(),
-            visits: *visits,
-        });
-        let mut visits: Vec<ServiceVisits> = visits.collect();
+        let mut visits: Vec<ServiceVisits> = tally
+            .visits
+            .iter()
+            .map(|(service, visits)| ServiceVisits {
+                service: (*service).to_owned(),
+                visits: *visits,
+            })
+            .collect();
         // Stable: equal numbers stay in the order of the ids.
         visits.sort_by_key(|sent| Reverse(sent.visits));
         traffic.set_visits(visits, report.pages_by_crawler());
@@ -188,8 +191,8 @@ fn crawler_row(
     let hits = row.rules.iter();
     let worst = hits
         .clone()
-        .max_by_key(|(key, hits)| (hits.violations, Reverse(**key)));
-    let worst = worst.filter(|(_, hits)| hits.violations > 0);
+        .max_by_key(|(key, hits)| (hits.violations, Reverse(**key)))
+        .filter(|(_, hits)| hits.violations > 0);
     CrawlerRow {
         first: row.violation_times.first,
         last: row.violation_times.last,
@@ -239,6 +242,7 @@ fn with_urls(row: CrawlerRow, tally: &RequestTally, options: &AuditOptions) -> C
     // Stable: equal numbers stay in the order of the statuses.
     statuses.sort_by_key(|of_status| Reverse(of_status.requests));
     CrawlerRow {
+        urls_against_rules: top_entries(&tally.urls_against_rules, limit),
         addresses: top_entries(&tally.addresses, addresses),
         usage: tally.usage,
         sections: top_entries(&sections, limit),
@@ -276,12 +280,17 @@ fn sitemap_coverage(
     let mut sections = TopKSketch::default();
     for url in urls.never_requested(tally) {
         coverage.never_requested += 1;
-        let path = printable_path(url.as_bytes());
-        sections.add(path_section(&path, section_depth), true);
+        sections.add(
+            path_section(&printable_path(url.as_bytes()), section_depth),
+            true,
+        );
     }
     coverage.sections = top_entries(&sections, limit);
-    let examples = urls.never_requested(tally).take(limit);
-    coverage.examples = examples.map(|url| printable(url.as_bytes())).collect();
+    coverage.examples = urls
+        .never_requested(tally)
+        .take(limit)
+        .map(|url| printable(url.as_bytes()))
+        .collect();
     Some(coverage)
 }
 
@@ -383,13 +392,15 @@ fn sorted_days(sketch: &TopKSketch) -> Vec<TopEntry> {
 fn top_entries(sketch: &TopKSketch, limit: usize) -> Vec<TopEntry> {
     let top = sketch.top(limit.saturating_add(1));
     let is_of_cut_list = top.len() > limit;
-    let entries = top.into_iter().take(limit).map(|counted| TopEntry {
-        name: printable(&counted.key),
-        count: counted.count,
-        error: counted.error,
-        usage: sketch.usages.get(&*counted.key).copied(),
-        urls: None,
-        is_of_cut_list,
-    });
-    entries.collect()
+    top.into_iter()
+        .take(limit)
+        .map(|counted| TopEntry {
+            name: printable(&counted.key),
+            count: counted.count,
+            error: counted.error,
+            usage: sketch.usages.get(&*counted.key).copied(),
+            urls: None,
+            is_of_cut_list,
+        })
+        .collect()
 }

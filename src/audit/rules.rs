@@ -3,10 +3,9 @@
 //! applied as if they had always been in force.
 
 use crate::crawlers::Registry;
-use crate::numbers::plural;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::policy::{IncludedFiles, ParsedRobotsVersion, SiteEntry, Snapshot, SupersededVersion};
-use crate::printable::{clip, join_first, printable};
+use crate::printable::join_first;
 use crate::sites::DefaultSite;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, CachedVersionsBasis, PolicyDependencies, load_site_at};
@@ -75,10 +74,9 @@ impl AuditRules {
         let mut superseded: Vec<SupersededVersion> = Vec::new();
         for (place, file) in files.iter().enumerate() {
             let since = file.since.unwrap_or(Timestamp(i64::MIN));
-            let entry = compile_entry(file, since, registry)?;
             entries.push(RulesVersion {
                 since: file.since,
-                entry,
+                entry: compile_entry(file, since, registry)?,
                 superseded: superseded.clone(),
             });
             if let Some(superseded_at) = files.get(place + 1).and_then(|next| next.since) {
@@ -134,39 +132,24 @@ impl AuditRules {
 
     /// The robots.txt files or policies.
     pub fn file_names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for entry in self.site_entries() {
-            let origin = entry
-                .site
-                .origin
-                .as_ref()
-                .filter(|_| self.snapshot.is_none());
-            names.push(match origin {
-                Some(file) => file.location.clone(),
-                None => entry.site.policy.source.name.to_string(),
-            });
-        }
-        names
+        self.site_entries()
+            .map(|entry| match &entry.site.origin {
+                Some(file) if self.snapshot.is_none() => file.location.clone(),
+                _ => entry.site.policy.source.name.to_string(),
+            })
+            .collect()
     }
 
     /// For each file with misspelt lines, what the reader must know about them.
     pub fn cautions(&self) -> Vec<String> {
         // A policy publishes its rules without mistakes.
-        let entries = self.site_entries().filter(|_| self.snapshot.is_none());
-        let cautions = entries.filter_map(|entry| {
-            let origin = entry.site.origin.as_ref()?;
-            let mut lines = origin.file.misspelt_lines();
-            let first = lines.next()?;
-            Some(format!(
-                "{0} has {1}, such as line {2} ({3}). Google reads them as rules. Other crawlers may ignore \
-                 them, so some violations may be none. crawlgate check {0} shows them.",
-                origin.location,
-                plural(1 + lines.count(), "misspelt line"),
-                first.number,
-                clip(&printable(origin.file.slice(&first.text)), 80)
-            ))
-        });
-        cautions.collect()
+        self.site_entries()
+            .filter(|_| self.snapshot.is_none())
+            .filter_map(|entry| {
+                let origin = entry.site.origin.as_ref()?;
+                origin.misspelt_lines_caution("some of these crawlers may have broken no rule")
+            })
+            .collect()
     }
 
     /// The hosts of the policies; empty for files, whose rules are for every host.
@@ -214,8 +197,12 @@ impl AuditRules {
     /// Until when a crawler may use a file from before the first known one. `cache_time` is how
     /// long the crawler is documented to keep a robots.txt.
     pub fn history_unknown_until(&self, cache_time: Duration) -> Option<Timestamp> {
-        let begins = self.entries.first()?.since?;
-        Some(begins.plus(self.grace.max(cache_time)))
+        Some(
+            self.entries
+                .first()?
+                .since?
+                .plus(self.grace.max(cache_time)),
+        )
     }
 
     /// The files before entry `index` that a crawler may have used at `time`: those in force within
@@ -284,8 +271,7 @@ fn compile_entry(
     match load_site_at("robots.txt", &source, surroundings, registry, at) {
         (Some(site), _) => Ok(SiteEntry::new(site, at)),
         (None, diagnostics) => {
-            let first = diagnostics.items.first();
-            let message = first.map_or("", |found| &found.message);
+            let message = diagnostics.items.first().map_or("", |found| &found.message);
             Err(RulesError(format!("{}: {message}", file.name)))
         }
     }

@@ -91,31 +91,39 @@ impl SitemapUrls {
             tally.requested.insert(key);
         } else if !is_part_of_page(&request.target) {
             tally.outside += 1;
-            let url = without_values(&request.target, section_depth);
-            budget.add(&mut tally.outside_urls, &url);
+            budget.add(
+                &mut tally.outside_urls,
+                &without_values(&request.target, section_depth),
+            );
         }
     }
 
     /// The URLs that a crawler never requested, in the order of the sitemaps.
     pub fn never_requested(&self, tally: &SitemapTally) -> impl Iterator<Item = &str> {
-        let urls = self.urls.iter();
-        let missed = urls.filter(|(key, _)| !tally.requested.contains(key));
-        missed.map(|(_, url)| &**url)
+        self.urls
+            .iter()
+            .filter(|(key, _)| !tally.requested.contains(key))
+            .map(|(_, url)| &**url)
     }
 
     /// What the report says of the sitemaps if the log has requests to `log_hosts`.
     pub fn summary(&self, log_hosts: &BTreeSet<String>) -> SitemapSummary {
         let mut summary = self.summary.clone();
         if log_hosts.len() < MAX_HOSTS {
-            let hosts = log_hosts
+            let mut compared: BTreeSet<String> = log_hosts
                 .iter()
-                .map(|host| comparable_host(host.as_bytes()));
-            let mut compared: BTreeSet<String> = hosts.collect();
+                .map(|host| comparable_host(host.as_bytes()))
+                .collect();
             if compared.is_empty() {
                 compared.insert(self.main_host.clone());
             }
-            let others = self.hosts.keys().filter(|host| !compared.contains(*host));
-            summary.other_hosts = others.take(MAX_OTHER_HOSTS).cloned().collect();
+            summary.other_hosts = self
+                .hosts
+                .keys()
+                .filter(|host| !compared.contains(*host))
+                .take(MAX_OTHER_HOSTS)
+                .cloned()
+                .collect();
         }
         summary
     }

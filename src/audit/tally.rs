@@ -13,6 +13,7 @@ use crate::sketch::{KeyUsage, TopKSketch};
 use crate::state::history::DAY;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
+use Kind::*;
 use ahash::{AHashMap, AHashSet, RandomState};
 use derive_more::AddAssign;
 use memchr::memmem;
@@ -120,13 +121,13 @@ impl JudgedRequest<'_> {
     pub fn is_disallowed(&self) -> bool {
         let decision = self.decision;
         decision.verdict == Verdict::Disallowed
-            && decision.kind != Kind::Ambiguous
+            && decision.kind != Ambiguous
             && !decision.robots_txt
     }
 
     /// Whether it counts as against the rules.
     pub fn breaks_rules(&self) -> bool {
-        self.is_disallowed() && matches!(self.decision.kind, Kind::Violation | Kind::Trapped)
+        self.is_disallowed() && matches!(self.decision.kind, Violation | Trapped)
     }
 
     /// What enforcement would have done. What the server did does not matter.
@@ -200,8 +201,12 @@ impl ProvisionalCounts {
 
     /// All requests.
     pub fn requests(&self) -> u64 {
-        let in_doubt = self.in_doubt.values().map(RequestCounts::requests);
-        self.counted.requests() + in_doubt.sum::<u64>()
+        self.counted.requests()
+            + self
+                .in_doubt
+                .values()
+                .map(RequestCounts::requests)
+                .sum::<u64>()
     }
 
     /// The sums for a log that ends at `end`: see [`RequestCounts::count_expired_stale_copies_as_allowed`].
@@ -209,7 +214,7 @@ impl ProvisionalCounts {
         let mut all = self.counted;
         for (until, counts) in &self.in_doubt {
             let mut counts = *counts;
-            for kind in [Kind::StaleCopy, Kind::Unproven] {
+            for kind in [StaleCopy, Unproven] {
                 if counts.requests_of_kind(kind) > 0 {
                     counts.set_older_until(kind, *until);
                 }
@@ -282,6 +287,8 @@ pub struct RequestTally {
     /// The requested paths by status. Those under 0 have no known status, or were answered with
     /// robots.txt.
     pub statuses: BTreeMap<u16, StatusTally>,
+    /// The URLs of its requests against the rules.
+    pub urls_against_rules: TopKSketch,
     /// The addresses of clients that probably pretend to be the crawler.
     pub addresses: TopKSketch,
     /// Its requests compared with sitemaps; only for search crawlers.
@@ -408,10 +415,12 @@ impl RequestTally {
             slow: u64::from(record.milliseconds >= Some(1_000)),
         };
         self.usage.add(usage);
-        let user_agent = record.user_agent.as_deref().unwrap_or_default();
-        let is_mobile = memmem::find(user_agent, b"Mobile").is_some();
-        let device: &[u8] = if is_mobile { b"smartphone" } else { b"desktop" };
-        budget.add(&mut self.devices, device);
+        let is_mobile =
+            memmem::find(record.user_agent.as_deref().unwrap_or_default(), b"Mobile").is_some();
+        budget.add(
+            &mut self.devices,
+            if is_mobile { b"smartphone" } else { b"desktop" },
+        );
         let target = &*record.target;
         let path = printable_path(target);
         let section = path_section(&path, section_depth);
@@ -458,8 +467,10 @@ impl RequestTally {
         self.parameters.merge(&other.parameters);
         self.combinations.merge(&other.combinations);
         for (combination, urls) in other.combined_urls {
-            let known = self.combined_urls.entry(combination).or_default();
-            known.extend(urls);
+            self.combined_urls
+                .entry(combination)
+                .or_default()
+                .extend(urls);
         }
         self.usage.add(other.usage);
         self.devices.merge(&other.devices);
@@ -470,6 +481,7 @@ impl RequestTally {
             known.sections.merge(&theirs.sections);
             known.paths.merge(&theirs.paths);
         }
+        self.urls_against_rules.merge(&other.urls_against_rules);
         self.addresses.merge(&other.addresses);
         self.sitemap.inside += other.sitemap.inside;
         self.sitemap.outside += other.sitemap.outside;
@@ -518,12 +530,11 @@ impl AuditTally {
         {
             return;
         }
-        let text = crate::printable::printable(&text[..text.len().min(200)]);
         self.examples.push(UnreadableExample {
             input,
             line,
             reason,
-            text,
+            text: crate::printable::printable(&text[..text.len().min(200)]),
         });
         self.examples.sort();
         self.examples.truncate(MAX_EXAMPLES);
@@ -555,12 +566,16 @@ impl AuditTally {
         self.span.add(other.span);
         self.outside_span.add(other.outside_span);
         for (day, counts) in other.days {
-            let known = self.days.entry(day).or_default();
-            known.merge(counts, ProvisionalCounts::merge);
+            self.days
+                .entry(day)
+                .or_default()
+                .merge(counts, ProvisionalCounts::merge);
         }
         for (label, row) in other.rows {
-            let known = self.rows.entry(label).or_default();
-            known.merge(row, RequestTally::merge);
+            self.rows
+                .entry(label)
+                .or_default()
+                .merge(row, RequestTally::merge);
         }
         self.urls.merge(&other.urls);
         self.unknown_bots.merge(&other.unknown_bots);
@@ -571,8 +586,7 @@ impl AuditTally {
 /// The first directories of a path, `depth` at most: `/shop/` of `/shop/shoes/x` with 1. `/` for a
 /// page that is in no directory.
 pub fn path_section(path: &[u8], depth: usize) -> &[u8] {
-    let slashes = memchr::memchr_iter(b'/', path);
-    let end = slashes
+    let end = memchr::memchr_iter(b'/', path)
         .take(depth + 1)
         .last()
         .map_or(path.len(), |slash| slash + 1);
@@ -586,12 +600,14 @@ pub fn hash(value: impl Hash) -> u64 {
 
 /// The names of the first parameters of a query that have a name.
 fn parameter_names(query: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let parameters = query.split(|byte| *byte == b'&').take(MAX_PARAMETERS);
-    let names = parameters.map(|parameter| {
-        let end = memchr::memchr(b'=', parameter).unwrap_or(parameter.len());
-        &parameter[..end.min(MAX_PARAMETER_BYTES)]
-    });
-    names.filter(|name| !name.is_empty())
+    query
+        .split(|byte| *byte == b'&')
+        .take(MAX_PARAMETERS)
+        .map(|parameter| {
+            let end = memchr::memchr(b'=', parameter).unwrap_or(parameter.len());
+            &parameter[..end.min(MAX_PARAMETER_BYTES)]
+        })
+        .filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ use crate::verdict::{
     DecisionScratch, Identity, IdentityDoubt, Kind, RecentBehaviour, RequestFacts, RequestToJudge,
     SiteClaim, claim_label, claim_with_method, decide_for, is_challenge, is_public_address,
 };
+use Claim::*;
+use ClientIdentity::{SuspectedImpostor, Unverified, Verified};
 use ahash::AHashMap;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -141,6 +143,7 @@ impl<'a> AuditWorker<'a> {
                     let user_agent = record.user_agent.as_deref().unwrap_or_default();
                     *self.tally.has_user_agents.entry(chunk.input).or_default() |=
                         !user_agent.is_empty();
+                    self.tally.lines.unread_columns += u64::from(record.has_unread_columns);
                     self.count_request(record);
                 }
                 Ok(LogLine::NoRequest) => self.tally.lines.no_request += 1,
@@ -162,12 +165,12 @@ impl<'a> AuditWorker<'a> {
             return found.filter(|found| found.index == index);
         }
         let wanted = self.options.site.as_deref().map(str::as_bytes);
-        let named = host.zip(wanted);
-        let is_wanted =
-            named.is_none_or(|(host, wanted)| split_host_port(host).0.eq_ignore_ascii_case(wanted));
-        is_wanted
-            .then(|| self.rules.find_site(host.or(wanted), record.time))
-            .flatten()
+        if let Some((host, wanted)) = host.zip(wanted)
+            && !split_host_port(host).0.eq_ignore_ascii_case(wanted)
+        {
+            return None;
+        }
+        self.rules.find_site(host.or(wanted), record.time)
     }
 
     /// Counts a request under what it is: outside the period, for another host, without a host or user
@@ -181,8 +184,9 @@ impl<'a> AuditWorker<'a> {
         if period.is_some_and(|period| !period.contains(&record.time)) {
             self.tally.lines.outside_period += 1;
             if found.is_some() {
-                let time = TimeRange::from_instant(record.time);
-                self.tally.outside_span.add(time);
+                self.tally
+                    .outside_span
+                    .add(TimeRange::from_instant(record.time));
             }
             return;
         }
@@ -190,12 +194,11 @@ impl<'a> AuditWorker<'a> {
             self.add_host(host, found.is_some());
         }
         let Some(found) = found else {
-            let count = if host.is_some() {
-                &mut self.tally.lines.other_hosts
+            if host.is_some() {
+                self.tally.lines.other_hosts += 1;
             } else {
-                &mut self.tally.lines.no_host
-            };
-            *count += 1;
+                self.tally.lines.no_host += 1;
+            }
             return;
         };
         self.tally.span.add(TimeRange::from_instant(record.time));
@@ -210,13 +213,13 @@ impl<'a> AuditWorker<'a> {
         let claim = claim_with_method(self.identify_claim(&found, user_agent), &record.method);
         let wanted = &self.options.crawlers;
         if !wanted.is_empty() {
-            let label = claim_label(claim, self.registry, Some(&found.entry.site));
-            let label = label.unwrap_or_default();
+            let label =
+                claim_label(claim, self.registry, Some(&found.entry.site)).unwrap_or_default();
             if is_challenge || !wanted.iter().any(|one| one.eq_ignore_ascii_case(label)) {
                 return;
             }
         }
-        if is_challenge || claim == Claim::Visitor {
+        if is_challenge || claim == Visitor {
             self.tally.visitors += 1;
             self.tally.lines.visitors_bytes += record.bytes;
             if !is_challenge {
@@ -225,13 +228,13 @@ impl<'a> AuditWorker<'a> {
             return;
         }
         let breaks_rules = self.count_crawler_request(record, &found, user_agent, claim);
-        if claim == Claim::UnknownBot {
+        if claim == UnknownBot {
             let name = self_given_name(user_agent).unwrap_or("(no name)");
             let tally = &mut self.tally;
             self.budget.add(&mut tally.unknown_bots, name.as_bytes());
             if breaks_rules {
-                let violators = &mut tally.unknown_violators;
-                self.budget.add(violators, name.as_bytes());
+                self.budget
+                    .add(&mut tally.unknown_violators, name.as_bytes());
             }
         }
     }
@@ -250,16 +253,20 @@ impl<'a> AuditWorker<'a> {
     /// Counts a request of a visitor by the service that it came from, if it is a visit. A method or
     /// status that the log does not have is taken to be that of a visit.
     fn count_visit(&mut self, record: &LogRecord<'_>, host: &[u8]) {
-        let referer = record.referer.as_deref();
-        let service = ReferringServices::builtin().referring(host, referer, &record.target);
-        let method = Some(&*record.method).filter(|method| !method.is_empty());
-        let status = Some(record.status).filter(|status| *status != 0);
+        let service =
+            ReferringServices::builtin().referring(host, record.referer.as_deref(), &record.target);
+        let method: &[u8] = if record.method.is_empty() {
+            b"GET"
+        } else {
+            &record.method
+        };
+        let status = if record.status == 0 {
+            200
+        } else {
+            record.status
+        };
         if let Some(service) = service
-            && is_visit(
-                method.unwrap_or(b"GET"),
-                status.unwrap_or(200),
-                &record.target,
-            )
+            && is_visit(method, status, &record.target)
         {
             *self.tally.visits.entry(&service.id).or_default() += 1;
         }
@@ -286,6 +293,42 @@ impl<'a> AuditWorker<'a> {
         claim
     }
 
+    /// A request of a crawler or tool as the engine judges it. A log proves nothing, so the rules are
+    /// applied as if the claim were true.
+    fn request_to_judge<'r>(
+        &self,
+        record: &'r LogRecord<'_>,
+        found: &MatchedSite<'r>,
+        user_agent: &'r [u8],
+        claim: Claim,
+    ) -> RequestToJudge<'r>
+    where
+        'a: 'r,
+    {
+        let cache_time = documented_cache_time(claim, self.registry);
+        RequestToJudge {
+            registry: self.registry,
+            facts: RequestFacts {
+                host: record.host.as_deref().unwrap_or_default(),
+                target: &record.target,
+                method: &record.method,
+                user_agent,
+                client: None,
+                identity: Identity::Verified,
+                now: record.time,
+            },
+            claimant: SiteClaim {
+                site: found.index,
+                entry: found.entry,
+                history: PublicationHistory::empty(),
+                claim,
+            },
+            cached_versions: self
+                .rules
+                .cached_versions(found.index, record.time, cache_time),
+        }
+    }
+
     /// Judges a request of a crawler or tool. Counts it by label and identity, by day, a crawler's
     /// by the parts of its URL, and a disallowed one by URL. Returns whether it broke the rules.
     fn count_crawler_request(
@@ -296,45 +339,23 @@ impl<'a> AuditWorker<'a> {
         claim: Claim,
     ) -> bool {
         let site = &*found.entry.site;
-        let facts = RequestFacts {
-            host: record.host.as_deref().unwrap_or_default(),
-            target: &record.target,
-            method: &record.method,
-            user_agent,
-            client: None,
-            // A log proves nothing, so the rules are applied as if the claim were true.
-            identity: Identity::Verified,
-            now: record.time,
-        };
-        let cache_time = documented_cache_time(claim, self.registry);
-        let cached_versions = self
-            .rules
-            .cached_versions(found.index, record.time, cache_time);
-        let case = RequestToJudge {
-            registry: self.registry,
-            facts,
-            claimant: SiteClaim {
-                site: found.index,
-                entry: found.entry,
-                history: PublicationHistory::empty(),
-                claim,
-            },
-            cached_versions,
-        };
+        let case = self.request_to_judge(record, found, user_agent, claim);
         let decision = decide_for(&case, RecentBehaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let identity = client_identity(claim, record, self.registry, site, self.options);
         let urls = self.urls_to_compare(claim, identity);
         let address = self.count_address(record);
-        let depth = self.options.section_depth;
         let rows = &mut self.tally.rows;
         let rows = match rows.get_mut(label) {
             Some(rows) => rows,
             None => rows.entry(label.into()).or_default(),
         };
         let older_until = match decision.kind {
-            Kind::Unproven => self.rules.history_unknown_until(cache_time),
-            _ => cached_versions.older_until,
+            Kind::Unproven => {
+                let cache_time = documented_cache_time(claim, self.registry);
+                self.rules.history_unknown_until(cache_time)
+            }
+            _ => case.cached_versions.older_until,
         };
         let judged = JudgedRequest {
             site: found.index,
@@ -347,6 +368,7 @@ impl<'a> AuditWorker<'a> {
         let row = rows.get_mut(identity);
         row.add(&judged);
         if decision.kind != Kind::NotACrawler {
+            let depth = self.options.section_depth;
             let is_page = !decision.robots_txt;
             let status = if is_page { record.status } else { 0 };
             row.add_url(status, record, depth, self.budget);
@@ -355,18 +377,23 @@ impl<'a> AuditWorker<'a> {
                 urls.count(record, scratch, &mut row.sitemap, depth, self.budget);
             }
         }
-        let is_suspected = identity == ClientIdentity::SuspectedImpostor;
-        if let Some(address) = address.filter(|_| is_suspected).map(|one| one.to_string()) {
+        if let (SuspectedImpostor, Some(address)) = (identity, address) {
+            let address = address.to_string();
             self.budget.add(&mut row.addresses, address.as_bytes());
+        }
+        let breaks_rules = judged.breaks_rules();
+        if judged.is_disallowed() {
+            self.tally.lines.disallowed += 1;
+            let url = url_without_query(record);
+            self.budget.add(&mut self.tally.urls, &url);
+            if breaks_rules {
+                self.budget.add(&mut row.urls_against_rules, &url);
+            }
         }
         if let Some(day) = self.tally.day_mut(record.time) {
             day.get_mut(identity).add(&judged);
         }
-        if judged.is_disallowed() {
-            self.tally.lines.disallowed += 1;
-            self.count_url(record);
-        }
-        judged.breaks_rules()
+        breaks_rules
     }
 
     /// Counts requests without the address of a client, or with a shortened one. Returns the address.
@@ -382,22 +409,23 @@ impl<'a> AuditWorker<'a> {
     /// pages, or of the crawler that the options name.
     fn urls_to_compare(&self, claim: Claim, identity: ClientIdentity) -> Option<&'a SitemapUrls> {
         let is_wanted = !self.options.crawlers.is_empty()
-            || matches!(claim, Claim::Known(crawler) if searches_pages(self.registry.get(crawler)));
-        let urls = self.options.sitemap.as_ref();
-        urls.filter(|_| is_wanted && identity != ClientIdentity::SuspectedImpostor)
+            || matches!(claim, Known(crawler) if searches_pages(self.registry.get(crawler)));
+        self.options
+            .sitemap
+            .as_ref()
+            .filter(|_| is_wanted && identity != SuspectedImpostor)
     }
+}
 
-    /// Counts the URL of a request: the host and the beginning of the path, with `?...` for a query,
-    /// because the queries of searches are all different.
-    fn count_url(&mut self, record: &LogRecord<'_>) {
-        let host = record.host.as_deref().unwrap_or_default();
-        let (path, query) = match memchr::memchr(b'?', &record.target) {
-            Some(query) => (&record.target[..query], b"?...".as_slice()),
-            None => (&*record.target, b"".as_slice()),
-        };
-        let url = [host, &path[..path.len().min(MAX_URL_BYTES)], query].concat();
-        self.budget.add(&mut self.tally.urls, &url);
-    }
+/// The URL of a request: the host and the beginning of the path, with `?...` for a query, because
+/// the queries of searches are all different.
+fn url_without_query(record: &LogRecord<'_>) -> Vec<u8> {
+    let host = record.host.as_deref().unwrap_or_default();
+    let (path, query) = match memchr::memchr(b'?', &record.target) {
+        Some(query) => (&record.target[..query], b"?...".as_slice()),
+        None => (&*record.target, b"".as_slice()),
+    };
+    [host, &path[..path.len().min(MAX_URL_BYTES)], query].concat()
 }
 
 fn searches_pages(crawler: &Crawler) -> bool {
@@ -407,9 +435,10 @@ fn searches_pages(crawler: &Crawler) -> bool {
 /// How long the operator of a crawler documents that it uses a copy of robots.txt; zero if nothing is
 /// documented.
 fn documented_cache_time(claim: Claim, registry: &Registry) -> Duration {
-    match claim {
-        Claim::Known(crawler) => registry.robots_cache(crawler).1,
-        Claim::Visitor | Claim::PolicyToken(_) | Claim::UnknownBot | Claim::Tool => Duration::ZERO,
+    if let Known(crawler) = claim {
+        registry.robots_cache(crawler).1
+    } else {
+        Duration::ZERO
     }
 }
 
@@ -425,11 +454,9 @@ pub fn client_identity(
     options: &AuditOptions,
 ) -> ClientIdentity {
     let crawler = match claim {
-        Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
-        Claim::PolicyToken(_) => None,
-        Claim::Known(_) | Claim::UnknownBot | Claim::Tool | Claim::Visitor => {
-            return ClientIdentity::Unverified;
-        }
+        Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
+        PolicyToken(_) => None,
+        _ => return Unverified,
     };
     let address = record.client_address(&options.trusted_proxies);
     let is_shortened = address.is_some_and(is_shortened);
@@ -444,15 +471,13 @@ pub fn client_identity(
         .zip(options.networks.as_ref())
         .and_then(|(crawler, networks)| networks.look_up(crawler, address));
     match (by_policy, published) {
-        (Some(true), _) => ClientIdentity::Verified,
-        _ if is_proxy => ClientIdentity::Unverified,
-        (_, Some(ListMembership::Inside)) => ClientIdentity::Verified,
-        _ if is_shortened => ClientIdentity::Unverified,
-        (_, Some(ListMembership::Outside)) => ClientIdentity::SuspectedImpostor,
-        (Some(false), _) if address.is_some_and(is_public_address) => {
-            ClientIdentity::SuspectedImpostor
-        }
-        _ => ClientIdentity::Unverified,
+        (Some(true), _) => Verified,
+        _ if is_proxy => Unverified,
+        (_, Some(ListMembership::Inside)) => Verified,
+        _ if is_shortened => Unverified,
+        (_, Some(ListMembership::Outside)) => SuspectedImpostor,
+        (Some(false), _) if address.is_some_and(is_public_address) => SuspectedImpostor,
+        _ => Unverified,
     }
 }
 
@@ -485,8 +510,10 @@ impl PublishedNetworks {
 
     /// The lists of networks, without key directories and without lists that were never fetched.
     fn network_lists(&self) -> impl Iterator<Item = Arc<ParsedList>> {
-        let lists = self.lists.all().filter(|(_, url)| !is_directory(url));
-        lists.filter_map(|(list, _)| self.lists.get(list))
+        self.lists
+            .all()
+            .filter(|(_, url)| !is_directory(url))
+            .filter_map(|(list, _)| self.lists.get(list))
     }
 
     /// How many lists are known and fresh.

@@ -5,8 +5,8 @@
 
 use super::check::sitemaps::read_sitemap;
 use super::origin_copy::OriginFlags;
-use super::report::{PeriodFlags, ReportFlags, unknown_crawler};
-use super::{Failure, Result, default_paths, file_failure, now, policies, tester};
+use super::report::{ReportFlags, period_bounds, unknown_crawler};
+use super::{Failure, Result, default_paths, did_you_mean, file_failure, now, policies, tester};
 use crate::audit::{
     self, AuditOptions, AuditProgress, AuditRules, DatedRobotsTxt, LogInput, PublishedNetworks,
     SitemapUrls,
@@ -15,16 +15,15 @@ use crate::crawlers::{Claim, Registry};
 use crate::facts::StoredFacts;
 use crate::files::read_argument;
 use crate::identity::refresh::{ListUpdateReport, update_lists};
-use crate::identity::{ListId, PublishedLists, RegistryProofMeans, is_directory};
+use crate::identity::{PublishedLists, RegistryProofMeans, is_directory};
 use crate::logs::{KeyMap, KnownFormat, LineFormat, LogFormatString, UnreadableReason};
 use crate::numbers::{plural, thousands};
 use crate::policy::SiteEntry;
-use crate::report::{EarlierReport, LogSummary, Report};
+use crate::report::{EarlierReport, LogSummary, PeriodBound, Report};
 use crate::settings::ListSource;
 use crate::sitemap::SitemapLocation;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
-use crate::yaml::nearest_word;
 use ipnet::IpNet;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::io;
@@ -59,8 +58,6 @@ pub struct Arguments {
     /// How long a crawler may use an older robots.txt
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = crate::yaml::parse_duration)]
     grace: Duration,
-    #[command(flatten)]
-    period: PeriodFlags,
     /// Only this site, by host or policy name; lines without a host count as this site's
     #[arg(long, alias = "host")]
     site: Option<String>,
@@ -100,9 +97,26 @@ pub struct Arguments {
     output: ReportFlags,
 }
 
-/// How to read the logs of LOG or `--log`, and whom to take for a crawler.
+/// How to read the logs of LOG or `--log`, which period, and whom to take for a crawler.
 #[derive(clap::Args)]
 pub struct LogFlags {
+    /// The beginning: 7d for the last seven days, a date, or a time in UTC like
+    /// 2026-11-01T10:00:00Z [default: the whole log]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "log",
+        allow_hyphen_values = true
+    )]
+    since: Option<PeriodBound>,
+    /// The end, in the same form, not included [default: the end of the log]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "log",
+        allow_hyphen_values = true
+    )]
+    until: Option<PeriodBound>,
     /// The format of the lines, by name or as in nginx's log_format [default: detected]
     #[arg(long, requires = "log")]
     log_format: Option<String>,
@@ -120,8 +134,8 @@ pub struct LogFlags {
 
 impl LogFlags {
     /// The options of an audit, without the networks, which may have to be fetched.
-    pub fn options(&self, period: &PeriodFlags) -> Result<AuditOptions> {
-        let [since, until] = period.period_bounds(now())?;
+    pub fn options(&self) -> Result<AuditOptions> {
+        let [since, until] = period_bounds([self.since, self.until], now())?;
         let period = (since.is_some() || until.is_some())
             .then(|| since.unwrap_or(Timestamp(i64::MIN))..until.unwrap_or(Timestamp(i64::MAX)));
         Ok(AuditOptions {
@@ -145,9 +159,8 @@ const TOP_OF_ONE: u32 = 20;
 /// Audits the logs and prints the report. Fails if too many lines are unreadable, or if `--fail-on`
 /// finds something.
 pub fn run(arguments: &Arguments) -> Result {
-    let options = arguments.reading.options(&arguments.period)?;
-    let registry = Registry::builtin();
-    let rules = load_rules(arguments, registry)?;
+    let options = arguments.reading.options()?;
+    let rules = load_rules(arguments)?;
     let has_no_rules = arguments.policies.is_none()
         && rules
             .site_entries()
@@ -156,7 +169,7 @@ pub fn run(arguments: &Arguments) -> Result {
         check_site(site, &rules)?;
     }
     let sites = Vec::from_iter(rules.site_entries());
-    let crawlers = crawler_labels(&arguments.crawler, &sites, registry)?;
+    let crawlers = crawler_labels(&arguments.crawler, &sites)?;
     let inputs = find_logs(&arguments.log)?;
     let all = arguments.output.csv.then_some(1_000_000);
     let list_length = arguments.top.or(all).unwrap_or_default();
@@ -173,7 +186,6 @@ pub fn run(arguments: &Arguments) -> Result {
         networks: load_networks(
             arguments.reading.lists.as_ref(),
             arguments.origin.state.as_deref(),
-            registry,
         )?,
         sitemap: load_sitemaps(&arguments.sitemaps, arguments.site.as_deref())?,
         top: top.map(|top| top as usize),
@@ -182,9 +194,13 @@ pub fn run(arguments: &Arguments) -> Result {
         ..options
     };
     let mut progress = super::progress::ProgressLine::new();
-    let report = audit::audit_logs(&inputs, &rules, registry, &options, &mut |read| {
-        progress.update(|seconds| progress_line(read, seconds))
-    });
+    let report = audit::audit_logs(
+        &inputs,
+        &rules,
+        Registry::builtin(),
+        &options,
+        &mut |read| progress.update(|seconds| progress_line(read, seconds)),
+    );
     progress.write(|_| String::new());
     let mut report = report?;
     report.earlier = earlier;
@@ -192,14 +208,15 @@ pub fn run(arguments: &Arguments) -> Result {
         log.has_no_rules = has_no_rules;
     }
     if arguments.no_addresses {
-        let rows = report.crawlers.iter_mut();
-        rows.for_each(|row| row.addresses.clear());
+        for row in &mut report.crawlers {
+            row.addresses.clear();
+        }
     }
     super::ignore_closed_pipe(arguments.output.print(&mut report))?;
-    match &report.log {
-        Some(log) => check_outcome(&report, log, arguments),
-        None => Ok(()),
-    }
+    report
+        .log
+        .as_ref()
+        .map_or(Ok(()), |log| check_outcome(&report, log, arguments))
 }
 
 /// Fails if there are policies, and none has this name or host.
@@ -209,11 +226,10 @@ fn check_site(site: &str, rules: &AuditRules) -> Result {
         return Ok(());
     }
     let names = rules.site_entries().map(|entry| &*entry.site.name);
-    let near = nearest_word(site, names).map(|near| format!("; did you mean {near}?"));
+    let near = did_you_mean(site, names);
     fail!(
         Usage,
-        "--site {site}: no policy has this name or host{}",
-        near.unwrap_or_default()
+        "--site {site}: no policy has this name or host{near}"
     )
 }
 
@@ -277,7 +293,7 @@ fn load_sitemaps(sitemaps: &[String], site: Option<&str>) -> Result<Option<Sitem
 pub fn find_logs(paths: &[PathBuf]) -> Result<Vec<LogInput>> {
     let mut inputs = Vec::new();
     for path in paths {
-        inputs.extend(audit::logs_at(path).map_err(file_failure("read", path))?);
+        inputs.extend(audit::logs_at(path).map_err(file_failure("open", path))?);
     }
     inputs.sort();
     inputs.dedup();
@@ -286,11 +302,8 @@ pub fn find_logs(paths: &[PathBuf]) -> Result<Vec<LogInput>> {
 
 /// The labels of the crawlers with these ids, names or tokens. Fails if neither the registry nor the
 /// sites know one.
-pub fn crawler_labels(
-    names: &[String],
-    sites: &[&SiteEntry],
-    registry: &Registry,
-) -> Result<Vec<String>> {
+pub fn crawler_labels(names: &[String], sites: &[&SiteEntry]) -> Result<Vec<String>> {
+    let registry = Registry::builtin();
     let labels = names.iter().map(|name| {
         if let Some(crawler) = registry.find(name) {
             return Ok(registry.get(crawler).id.clone());
@@ -303,7 +316,7 @@ pub fn crawler_labels(
         {
             return Ok(name.clone());
         }
-        Err(unknown_crawler(name, registry))
+        Err(unknown_crawler(name))
     });
     labels.collect()
 }
@@ -322,8 +335,10 @@ fn check_outcome(report: &Report, log: &LogSummary, arguments: &Arguments) -> Re
         );
     }
     if log.unreadable > 0 && log.unreadable >= log.counts.lines - log.counts.server_messages {
-        let reasons = &log.unreadable_reasons;
-        if reasons.contains_key(UnreadableReason::Utf16.id()) {
+        if log
+            .unreadable_reasons
+            .contains_key(UnreadableReason::Utf16.id())
+        {
             fail!(
                 Runtime,
                 "the log is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 LOG"
@@ -379,9 +394,8 @@ fn check_judged(report: &Report, log: &LogSummary, arguments: &Arguments) -> Res
         && [report.from, log.outside_span[0]] == [None; 2];
     let must_judge =
         arguments.fail_on.is_some() || arguments.site.is_some() && has_only_other_hosts;
-    let rows = report.crawlers.iter();
-    let judged = report.visitors + rows.map(|row| row.counts.requests()).sum::<u64>();
-    if must_judge && judged == 0 {
+    let mut rows = report.crawlers.iter();
+    if must_judge && report.visitors == 0 && rows.all(|row| row.counts.requests() == 0) {
         fail!(
             Runtime,
             "no request was judged: all lines are for other hosts or crawlers, outside --since and --until, or messages of \
@@ -439,7 +453,7 @@ fn parse_log_format(format: Option<&str>, map: Option<&KeyMap>) -> Result<LineFo
 }
 
 /// The rules of the policies, else of the robots.txt files. Fails without both.
-fn load_rules(arguments: &Arguments, registry: &'static Registry) -> Result<AuditRules> {
+fn load_rules(arguments: &Arguments) -> Result<AuditRules> {
     if let Some(directory) = &arguments.policies {
         return load_policy_rules(directory, &arguments.origin);
     }
@@ -455,8 +469,8 @@ fn load_rules(arguments: &Arguments, registry: &'static Registry) -> Result<Audi
         .robots
         .iter()
         .map(|value| read_dated_robots_txt(value))
-        .collect::<Result<Vec<_>>>()?;
-    AuditRules::from_files(files, arguments.grace, registry)
+        .collect::<Result<_>>()?;
+    AuditRules::from_files(files, arguments.grace, Registry::builtin())
         .map_err(|error| Failure::Usage(format!("--robots: {error}")))
 }
 
@@ -523,8 +537,9 @@ fn progress_line(progress: AuditProgress, seconds: f64) -> String {
 /// A percentage like `10%`, `10` or `0.5%`, as a share from 0 to 1.
 fn parse_percent(written: &str) -> Result<f64, &'static str> {
     let number = written.strip_suffix('%').unwrap_or(written).trim_end();
-    let number = number.parse().ok();
     number
+        .parse()
+        .ok()
         .filter(|number| (0.0..=100.0).contains(number))
         .map(|number: f64| number / 100.0)
         .ok_or("write a percentage from 0% to 100%")
@@ -535,56 +550,43 @@ fn parse_percent(written: &str) -> Result<f64, &'static str> {
 pub fn load_networks(
     lists: Option<&ListSource>,
     state: Option<&Path>,
-    registry: &Registry,
 ) -> Result<Option<PublishedNetworks>> {
     match (lists, state) {
         (Some(ListSource::Off), _) => Ok(None),
-        (Some(from), _) => fetch_networks(from, registry).map(Some),
-        (None, Some(directory)) => Ok(stored_networks(directory, registry)?),
-        (None, None) => {
-            let Some(directory) = default_paths::state_directory() else {
-                return Ok(None);
-            };
-            Ok(
-                stored_networks(&directory, registry).unwrap_or_else(|error| {
-                    print_message!("note: {error}; crawlers are not verified");
-                    None
-                }),
-            )
-        }
+        (Some(from), _) => fetch_networks(from).map(Some),
+        (None, Some(directory)) => Ok(stored_networks(directory)?),
+        (None, None) => Ok(default_paths::state_directory().and_then(|directory| {
+            stored_networks(&directory).unwrap_or_else(|error| {
+                print_message!("note: {error}; crawlers are not verified");
+                None
+            })
+        })),
     }
 }
 
 /// The networks that a crawlgate stored in its state directory; `None` if it stored none.
-fn stored_networks(
-    directory: &Path,
-    registry: &Registry,
-) -> Result<Option<PublishedNetworks>, StateError> {
-    let facts = StateStore::read(directory, now())?;
-    let (means, lists) = lists_from_facts(registry, &facts);
+fn stored_networks(directory: &Path) -> Result<Option<PublishedNetworks>, StateError> {
+    let (means, lists) = lists_from_facts(&StateStore::read(directory, now())?);
     Ok(PublishedNetworks::new(means, lists, now()))
 }
 
 /// The means of proof of the registry, and the published lists as stored in these facts.
-fn lists_from_facts(
-    registry: &Registry,
-    facts: &StoredFacts,
-) -> (RegistryProofMeans, PublishedLists) {
-    let means = RegistryProofMeans::from_registry(registry);
+fn lists_from_facts(facts: &StoredFacts) -> (RegistryProofMeans, PublishedLists) {
+    let means = RegistryProofMeans::from_registry(Registry::builtin());
     let lists = PublishedLists::new(&means, &facts.network_lists, StateStore::in_memory_only().0);
     (means, lists)
 }
 
 /// Fetches all lists from their operators, a mirror or a directory, and prints how many failed.
 /// Fails if no list could be fetched.
-fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNetworks> {
-    let (means, lists) = lists_from_facts(registry, &StoredFacts::default());
-    let wanted: Vec<ListId> = lists
+fn fetch_networks(from: &ListSource) -> Result<PublishedNetworks> {
+    let (means, lists) = lists_from_facts(&StoredFacts::default());
+    let wanted: Vec<_> = lists
         .all()
         .filter(|(_, url)| !is_directory(url))
         .map(|(list, _)| list)
         .collect();
-    let updates: Vec<ListUpdateReport> = update_lists(&lists, &wanted, from, now())
+    let updates: Vec<_> = update_lists(&lists, &wanted, from, now())
         .into_iter()
         .filter_map(|(_, update)| update)
         .collect();
@@ -600,8 +602,7 @@ fn fetch_networks(from: &ListSource, registry: &Registry) -> Result<PublishedNet
             error.as_deref().unwrap_or_default()
         );
     }
-    let networks = PublishedNetworks::new(means, lists, now());
-    networks.ok_or_else(|| {
+    PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
         Failure::Runtime("--lists: none of the published lists could be read. In a directory, the name of a file is the URL \
                        of its list without https://, like DIR/openai.com/gptbot.json. \"crawlgate crawlers Googlebot\" \
                        shows the URL for Googlebot under \"addresses\"".into())

@@ -3,7 +3,6 @@
 
 use super::Result;
 use clap::CommandFactory;
-use std::io::{self, Write};
 
 /// Print shell completions
 #[derive(clap::Args)]
@@ -25,5 +24,5 @@ pub fn run(arguments: &Arguments) -> Result {
         "crawlgate",
         &mut script,
     );
-    Ok(io::stdout().lock().write_all(&script)?)
+    super::print_bytes(&script)
 }

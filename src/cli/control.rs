@@ -42,18 +42,21 @@ impl ConfigFlag {
         if let Some(directory) = flag {
             return Ok(directory.to_owned());
         }
-        let settings = self.settings()?;
-        let directory =
-            settings.map_or_else(default_paths::state_directory, |settings| settings.state);
-        let directory = directory.ok_or_else(|| {
-            Failure::Usage("there is no state directory here; name one with --state DIR".into())
-        })?;
+        let directory = self
+            .settings()?
+            .map_or_else(default_paths::state_directory, |settings| settings.state)
+            .ok_or_else(|| {
+                Failure::Usage("there is no state directory here; name one with --state DIR".into())
+            })?;
         let hint = self.settings_hint();
         if hint.is_empty() || directory.is_dir() {
             return Ok(directory);
         }
-        let path = printable_path(&directory);
-        fail!(Runtime, "there is no state directory {path}{hint}")
+        fail!(
+            Runtime,
+            "there is no state directory {}{hint}",
+            printable_path(&directory)
+        )
     }
 
     /// The end of a failure where crawlgate was not found: that this directory has a settings file,
@@ -111,14 +114,18 @@ impl ControlFlag {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let file = self.config.config.as_deref();
-        let control = file.map(server_flags::load_control).transpose()?;
-        let path = control
+        self.config
+            .config
+            .as_deref()
+            .map(server_flags::load_control)
+            .transpose()?
             .filter(|path| *path != default_paths::control_socket_to_serve())
-            .unwrap_or_else(default_paths::control_socket_to_connect);
-        path.ok_or_else(|| {
-            Failure::Usage("there is no control socket here; name one with --control PATH".into())
-        })
+            .unwrap_or_else(default_paths::control_socket_to_connect)
+            .ok_or_else(|| {
+                Failure::Usage(
+                    "there is no control socket here; name one with --control PATH".into(),
+                )
+            })
     }
 
     /// Like [`ControlFlag::send`]. `None`, with a note, if no crawlgate answers and `--control` is
@@ -156,8 +163,7 @@ impl ControlFlag {
     pub fn send_to(&self, socket: &Path, request: &ControlRequest) -> Result<ControlResponse> {
         match send_request(socket, request) {
             Err(error @ ControlError::NotRunning { .. }) if self.control.is_none() => {
-                let hint = self.config.settings_hint();
-                fail!(Runtime, "{error}{hint}")
+                fail!(Runtime, "{error}{}", self.config.settings_hint())
             }
             answer => accepted_response(answer?),
         }

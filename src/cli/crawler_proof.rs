@@ -16,6 +16,7 @@ use crate::settings::{IdentitySettings, ListSource};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Identity, is_public_address};
+use ProofResult::*;
 use askama::Template;
 use serde::Serialize;
 use std::fmt::Display;
@@ -28,13 +29,13 @@ const CONFIRMATION_DELAY: Duration = Duration::from_secs(600);
 /// `identity` of the settings file. Without a file, outgoing requests are allowed, because the
 /// operator typed the command.
 pub fn identity_settings(config: &ConfigFlag) -> Result<IdentitySettings> {
-    match config.settings()? {
-        Some(settings) => Ok(settings.identity),
-        None => Ok(IdentitySettings {
+    Ok(match config.settings()? {
+        Some(settings) => settings.identity,
+        None => IdentitySettings {
             outgoing: true,
             ..IdentitySettings::default()
-        }),
-    }
+        },
+    })
 }
 
 /// The result of lists and reverse DNS for an address.
@@ -110,10 +111,10 @@ pub fn verify_address(
         proofs.evaluate(&claimed, at).0
     });
     let outcome = match found.identity {
-        Identity::Verified => ProofResult::Verified,
-        Identity::Impostor => ProofResult::Impostor,
-        _ if repeated.identity == Identity::Impostor => ProofResult::ImpostorIfRepeated,
-        _ => ProofResult::Unverified,
+        Identity::Verified => Verified,
+        Identity::Impostor => Impostor,
+        _ if repeated.identity == Identity::Impostor => ImpostorIfRepeated,
+        _ => Unverified,
     };
     let Crawler { id, name, .. } = registry.get(crawler);
     let verification = AddressVerification {
@@ -125,7 +126,7 @@ pub fn verify_address(
         steps,
     };
     print_result(json, &verification, &verification)?;
-    findings_failure_unless(outcome == ProofResult::Verified)
+    findings_failure_unless(outcome == Verified)
 }
 
 /// Reads each list of the crawler's operator, and returns a step for each: whether it has the
@@ -138,16 +139,12 @@ fn check_address_in_lists(
     now: Timestamp,
 ) -> Vec<DnsQueryStep> {
     let from = &identity.lists;
-    let lists = proofs
-        .means
-        .get(crawler)
-        .map(|means| means.lists.as_slice())
-        .unwrap_or_default();
     let mut steps = Vec::new();
     if *from == ListSource::Off {
         return steps;
     }
-    for list in lists {
+    let means = proofs.means.get(crawler);
+    for list in means.iter().flat_map(|means| &means.lists) {
         if !identity.outgoing && !matches!(from, ListSource::Directory(_)) {
             steps.push(skipped_step(proofs.lists.url(*list).to_owned()));
             continue;
@@ -223,8 +220,7 @@ impl ListUpdatesText<'_> {
     fn count_absent(&self) -> usize {
         self.lists
             .iter()
-            .map(|list| list.result)
-            .filter(|result| *result == ListUpdateResult::Absent)
+            .filter(|list| list.result == ListUpdateResult::Absent)
             .count()
     }
 }

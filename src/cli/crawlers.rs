@@ -6,6 +6,7 @@ use super::{Failure, Result, control, crawler_proof, print_result};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Purpose, Registry, RobotsObedience};
 use crate::printable::join;
 use crate::robots::Dialect;
+use Claim::*;
 use askama::Template;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
@@ -109,11 +110,8 @@ fn find_crawler(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
         let known = registry
             .crawlers()
             .iter()
-            .flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
-        let near = crate::yaml::nearest_word(name, known);
-        let hint = near
-            .map(|near| format!("; did you mean {near}?"))
-            .unwrap_or_default();
+            .flat_map(|crawler| [&*crawler.id, &crawler.name]);
+        let hint = super::did_you_mean(name, known);
         Failure::FindingsMessage(format!("no known crawler is called \"{name}\"{hint}"))
     })
 }
@@ -130,24 +128,27 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
         fail!(Usage, "--identify takes a user agent, not \"-\"");
     }
     let (claim, sentence) = match registry.identify(user_agent.as_bytes()) {
-        Claim::Known(index) => {
+        Known(index) => {
             let crawler = registry.get(index);
-            let identified = ClaimJson {
+            let claim = ClaimJson {
                 claim: "known",
                 crawler: Some(crawler),
             };
-            return print_result(json, &identified, CrawlerText { crawler });
+            return print_result(json, &claim, CrawlerText { crawler });
         }
-        Claim::UnknownBot | Claim::PolicyToken(_) => ("other", "other: an unknown bot"),
-        Claim::Tool => (
+        UnknownBot | PolicyToken(_) => ("other", "other: an unknown bot"),
+        Tool => (
             "tool",
             "tool: a program that does not call itself a bot; judged only where a policy names it, or tools as a \
              purpose",
         ),
         Claim::Visitor => ("visitor", "visitor: a person's browser or app"),
     };
-    let crawler = None;
-    print_result(json, &ClaimJson { claim, crawler }, sentence)
+    let claim = ClaimJson {
+        claim,
+        crawler: None,
+    };
+    print_result(json, &claim, sentence)
 }
 
 /// Crawlers in columns: the id, the first token, the purpose and the operator.
@@ -155,8 +156,11 @@ fn crawler_table(crawlers: &[&Crawler]) -> String {
     let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"].map(str::to_owned)];
     for crawler in crawlers {
         let token = crawler.tokens.first().map_or("-", String::as_str);
-        let retired = crawler.retired.as_ref();
-        let retired = retired.map_or_else(String::new, |since| format!(" (token retired {since})"));
+        let retired = crawler
+            .retired
+            .as_ref()
+            .map(|since| format!(" (token retired {since})"))
+            .unwrap_or_default();
         rows.push([
             crawler.id.clone(),
             token.to_owned(),

@@ -2,10 +2,11 @@
 //! policies, or robots.txt files.
 
 use super::origin_copy::{OriginCopies, OriginFlags};
-use super::report::PeriodFlags;
 use super::sources::is_robots_txt;
 use super::url_list::for_each_url;
-use super::{Result, audit, findings_failure_unless, policies, print_result, tester};
+use super::{
+    Result, audit, findings_failure_unless, policies, print_result, stdout_printer, tester,
+};
 use crate::audit::{AuditOptions, AuditRules, client_identity, for_each_line};
 use crate::crawlers::{Claim, Registry};
 use crate::diff::{
@@ -20,6 +21,7 @@ use crate::report::ClientIdentity;
 use crate::robots::escape_url;
 use crate::settings::ListSource;
 use crate::sites::policy_directory;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,9 +41,9 @@ pub struct Arguments {
     old: PathBuf,
     /// The new version
     new: PathBuf,
-    /// Compare on the URLs or paths in this file, one a line or in the first column of CSV, or on those
-    /// of a sitemap [default: URLs made from the rules]
-    #[arg(long, value_name = "FILE|URL")]
+    /// Compare on the URLs or paths in this file: one a line, those of a sitemap, or of CSV the first
+    /// column with URLs or paths [default: URLs made from the rules]
+    #[arg(long, alias = "sitemap", value_name = "FILE|URL")]
     urls: Option<PathBuf>,
     /// Compare on the requests of an access log, or of the logs in a directory; may be repeated
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "urls")]
@@ -49,8 +51,6 @@ pub struct Arguments {
     /// Only this crawler, by id or token; "other" means all unknown bots; may be repeated
     #[arg(long)]
     crawler: Vec<String>,
-    #[command(flatten)]
-    period: PeriodFlags,
     #[command(flatten)]
     reading: audit::LogFlags,
     /// How to print the changes
@@ -64,7 +64,8 @@ pub struct Arguments {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Print CSV: a row for each URL that changes, with its crawlers, and for each header and setting
+    /// Print CSV: a row for each URL that changes, with its crawlers and their requests, and for each
+    /// header and setting
     #[arg(long, conflicts_with_all = ["format", "json"])]
     csv: bool,
 }
@@ -83,13 +84,7 @@ enum DiffFormat {
 /// Compares the old and the new rules, and prints the changes. An old robots.txt is taken as the
 /// origin's of the new policies, unless a flag names one. Fails (exit code 1) if something changes.
 pub fn run(arguments: &Arguments) -> Result {
-    let options = arguments.reading.options(&arguments.period)?;
-    if options.period.is_some() && arguments.log.is_empty() {
-        fail!(
-            Usage,
-            "--since and --until choose requests of a log; name it with --log"
-        );
-    }
+    let options = arguments.reading.options()?;
     let mut origins = arguments.origin.read()?;
     let old = load_rule_set(&arguments.old, &origins)?;
     let is_old_robots = is_robots_txt(&arguments.old);
@@ -105,23 +100,28 @@ pub fn run(arguments: &Arguments) -> Result {
         None if arguments.log.is_empty() => ComparisonBasis::Patterns,
         None => ComparisonBasis::Log,
     };
-    let registry = Registry::builtin();
-    let both = sites.iter().chain(old.snapshot.sites());
-    let crawlers = audit::crawler_labels(&arguments.crawler, &Vec::from_iter(both), registry)?;
-    let mut comparison = Comparison::new(&old, &new, registry, basis, &crawlers);
+    let both = Vec::from_iter(sites.iter().chain(old.snapshot.sites()));
+    let crawlers = audit::crawler_labels(&arguments.crawler, &both)?;
+    let is_json = arguments.json || arguments.format == DiffFormat::Json;
+    let mut comparison = Comparison::new(&old, &new, basis, &crawlers, is_json || arguments.csv);
     match &arguments.urls {
         Some(path) => compare_urls(path, &mut comparison)?,
         None if basis == ComparisonBasis::Log => compare_logs(arguments, options, &mut comparison)?,
         None => comparison.compare_witness_urls(),
     }
     let difference = comparison.finish();
-    let text = match arguments.format {
-        _ if arguments.csv => render_csv(&difference),
-        DiffFormat::Markdown => render_markdown(&difference),
-        DiffFormat::Text | DiffFormat::Json => render_text(&difference),
-    };
-    let is_json = arguments.json || arguments.format == DiffFormat::Json;
-    print_result(is_json, &difference, text)?;
+    if arguments.csv {
+        for note in difference.sites.iter().flat_map(|site| &site.notes) {
+            print_message!("note: {note}");
+        }
+        write!(stdout_printer(false), "{}", render_csv(&difference))?;
+    } else {
+        let text = match arguments.format {
+            DiffFormat::Markdown => render_markdown(&difference),
+            DiffFormat::Text | DiffFormat::Json => render_text(&difference),
+        };
+        print_result(is_json, &difference, text)?;
+    }
     let is_failing = if arguments.fail_on_loss {
         difference.has_effect(AccessEffect::Loses)
     } else {
@@ -182,11 +182,9 @@ fn compare_logs(
     comparison: &mut Comparison<'_>,
 ) -> Result {
     let inputs = audit::find_logs(&arguments.log)?;
-    let registry = Registry::builtin();
     let lists = arguments.reading.lists.as_ref();
-    let state = arguments.origin.state.as_deref();
     let options = AuditOptions {
-        networks: audit::load_networks(lists, state, registry)?,
+        networks: audit::load_networks(lists, arguments.origin.state.as_deref())?,
         ..options
     };
     if options.networks.is_none() && !matches!(lists, Some(ListSource::Off)) {
@@ -205,7 +203,7 @@ fn compare_logs(
             Ok(LogLine::Request(record)) => {
                 read += 1;
                 let pretends = |claim: Claim, site: &Site| {
-                    client_identity(claim, &record, registry, site, &options)
+                    client_identity(claim, &record, Registry::builtin(), site, &options)
                         == ClientIdentity::SuspectedImpostor
                 };
                 match record.user_agent.as_deref() {

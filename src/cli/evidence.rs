@@ -17,7 +17,6 @@ use crate::evidence::{
 };
 use crate::files;
 use crate::numbers::plural;
-use crate::printable::join;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use askama::Template;
@@ -40,7 +39,7 @@ const DAY: Duration = Duration::from_secs(86_400);
     after_help = "\
 Examples:
   crawlgate evidence status
-  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 -o case.tar
+  crawlgate evidence export --site shop.example --crawler gptbot --from 2026-11-01 -o case.tar
   crawlgate evidence verify case.tar --key log.vkey
   crawlgate evidence forget --address 203.0.113.5
   crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
@@ -149,12 +148,14 @@ fn system_time(moment: Timestamp) -> SystemTime {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
+    use EvidenceCommand::*;
+
     match &arguments.action {
-        EvidenceCommand::Export(arguments) => run_export(arguments),
-        EvidenceCommand::Verify(arguments) => run_verify(arguments),
-        EvidenceCommand::Forget(arguments) => run_forget(arguments),
-        EvidenceCommand::RotateKey(state) => run_rotate_key(state),
-        EvidenceCommand::Status { json, state } => run_status(*json, state),
+        Export(arguments) => run_export(arguments),
+        Verify(arguments) => run_verify(arguments),
+        Forget(arguments) => run_forget(arguments),
+        RotateKey(state) => run_rotate_key(state),
+        Status { json, state } => run_status(*json, state),
     }
 }
 
@@ -199,32 +200,33 @@ fn run_export(arguments: &ExportArguments) -> Result {
     for file in &arguments.join {
         let read = read_case(file)
             .and_then(|archive| read_exported_logs(&archive).map_err(io::Error::other));
-        joined.extend(read.map_err(file_failure("read", file))?);
+        joined.extend(read.map_err(file_failure("open", file))?);
     }
     if let Some(name) = &arguments.crawler {
         let registry = Registry::builtin();
         let known = registry.find(name).map(|index| &registry.get(index).id);
         if known.is_none() && joined.is_empty() && !crawlers.contains(name) {
-            return Err(unknown_crawler(name, registry));
+            return Err(unknown_crawler(name));
         }
         let crawler = known.unwrap_or(name);
         crawlers = BTreeSet::from([crawler.clone()]);
     }
-    let mut paths = crawlers.iter().map(|crawler| arguments.case_path(crawler));
-    if paths.all(|path| path.symlink_metadata().is_ok()) {
-        let output = arguments.output.display();
-        fail!(Runtime, "{output}: the case exists already");
+    let mut names = crawlers.iter();
+    if names.all(|name| arguments.case_path(name).symlink_metadata().is_ok()) {
+        fail!(
+            Runtime,
+            "{}: the case exists already",
+            arguments.output.display()
+        );
     }
     // From here on the logs change.
     for log in &mut logs {
         ensure_checkpoints(log, &span, now)?;
-        if let Err(error) = fetch_timestamps(log, now) {
-            print_message!(
-                "note: a checkpoint has no timestamp: {error}; the case is written without it"
-            );
-        }
-        let key = log.key.verify_key().to_line();
-        print_message!("the public key of the log is {key}");
+        add_timestamps(log, now)?;
+        print_message!(
+            "the public key of the log is {}",
+            log.key.verify_key().to_line()
+        );
     }
     let mut outcome = Ok(());
     for crawler in crawlers {
@@ -235,6 +237,22 @@ fn run_export(arguments: &ExportArguments) -> Result {
         }
     }
     outcome
+}
+
+/// Fetches the timestamps that the log lacks. Prints a note if the last checkpoint has none.
+fn add_timestamps(log: &mut OpenEvidenceLog, now: SystemTime) -> Result {
+    let fetched = fetch_timestamps(log, now);
+    let last = log_status(log)?.last_checkpoint;
+    if let Err(error) = fetched {
+        print_message!(
+            "note: a checkpoint has no timestamp: {error}; the case is written without it"
+        );
+    } else if last.is_some_and(|last| last.2.is_none()) {
+        print_message!(
+            "note: no authority confirms the times of the log, so they are only your word; name one in evidence.timestamps"
+        );
+    }
+    Ok(())
 }
 
 /// Writes a case into a new file. Fails if the case does not hold by its own check; the file is
@@ -248,27 +266,31 @@ fn write_case(
 ) -> Result {
     let (archive, findings) = build_case(logs, joined, span, now)?;
     write_new_file(output, &archive)?;
+    let name = output.display();
+    if let Some(first) = findings.faults.first() {
+        fail!(
+            FindingsMessage,
+            "{name}: the case is not valid: {first}. Failed checks: {}; \"crawlgate evidence verify\" lists them",
+            findings.faults.len()
+        );
+    }
     let requests: usize = findings.logs.iter().map(|log| log.requests.len()).sum();
     let served: usize = findings.logs.iter().map(|log| log.served.len()).sum();
     print_message!(
-        "{}: {}, robots.txt served: {}",
-        output.display(),
+        "{name}: {}, robots.txt served: {}",
         plural(requests, "request"),
-        plural(served, "time"),
+        plural(served, "time")
     );
     for log in &findings.logs {
         print_message!(
-            "the log {} covers the time from {} until {}",
+            "the log {} covers the time from {} until {}{}",
             log.log,
             log.from,
-            log.to
+            log.to,
+            log.gaps_text()
         );
     }
-    if findings.faults.is_empty() {
-        return Ok(());
-    }
-    let faults = join(findings.faults, "; ");
-    fail!(FindingsMessage, "the case is not valid: {faults}")
+    Ok(())
 }
 
 /// Prints the hosts of the site that were observed for less than a day when the time of the case
@@ -312,8 +334,8 @@ fn run_verify(arguments: &VerifyArguments) -> Result {
         .key
         .iter()
         .map(|key| parse_key(key))
-        .collect::<Result<Vec<_>, _>>()?;
-    let archive = read_case(&arguments.file).map_err(file_failure("read", &arguments.file))?;
+        .collect::<Result<Vec<_>>>()?;
+    let archive = read_case(&arguments.file).map_err(file_failure("open", &arguments.file))?;
     let findings = verify_case(&archive, &keys);
     print_result(arguments.json, &findings, CaseText { case: &findings })?;
     findings_failure_unless(findings.faults.is_empty())

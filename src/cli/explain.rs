@@ -9,6 +9,7 @@ use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::crawlers::Registry;
 use crate::heads::likely_content_type;
 use crate::policy::Snapshot;
+use crate::policy::lint::nearest_token;
 use crate::robots::{escape_url, url_path};
 use crate::verdict::{
     CachedVersions, CachedVersionsBasis, Explanation, Identity, Kind, RequestFacts, RequestToJudge,
@@ -24,7 +25,8 @@ request is not verified. With --live the running crawlgate answers.";
 
 const LIVE_HINT: &str = "\
 This is from the policy files alone, without the lists of addresses that operators publish. With --live the running
-crawlgate answers. It also knows what the crawler may have cached, and until when.";
+crawlgate answers. It also knows what the crawler may have cached, and until when. If an older robots.txt (such as that of
+robots.previous) allows the URL, the crawler is not blocked before that time.";
 
 /// Explain what crawlgate does with a request, and which line of the policy decides
 #[derive(clap::Args)]
@@ -117,16 +119,22 @@ impl Arguments {
             .unwrap_or_else(|| likely_content_type(self.url.target.as_bytes()))
     }
 
-    /// How to name the type, if the tags depend on it and it is only guessed; else empty.
-    fn type_hint(&self, tags_depend_on_type: bool) -> String {
-        if self.content_type.is_some() || !tags_depend_on_type {
-            return String::new();
+    /// The known name that is probably meant. Also how to name the type, if the tags depend on it
+    /// and it is only guessed.
+    fn hints(&self, tags_depend_on_type: bool) -> String {
+        let mut hints = String::new();
+        if let Some(near) = nearest_token(&self.user_agent, Registry::builtin()) {
+            let name = &self.user_agent;
+            hints = format!("\nNo known crawler is called \"{name}\". Did you mean {near}?\n");
         }
-        let content_type = self.content_type();
-        format!(
-            "\nThe tags are those for {content_type}, which is guessed from the path. If the server sends another type, name it \
-             with --type.\n"
-        )
+        if self.content_type.is_none() && tags_depend_on_type {
+            let content_type = self.content_type();
+            hints += &format!(
+                "\nThe tags are those for {content_type}, which is guessed from the path. If the server sends another type, \
+                 name it with --type.\n"
+            );
+        }
+        hints
     }
 }
 
@@ -201,10 +209,10 @@ fn print_explanation(
     let colour = super::supports_colour(&std::io::stdout());
     let mut out = super::stdout_printer(colour);
     out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
-    let type_hint = arguments.type_hint(explanation.tags_depend_on_type);
-    out.write_all(type_hint.as_bytes())?;
+    let hints = arguments.hints(explanation.tags_depend_on_type);
+    out.write_all(hints.as_bytes())?;
     if explanation.identity == Identity::Impostor {
-        writeln!(out, "\n{}", IMPOSTOR_HINT)?;
+        writeln!(out, "\n{IMPOSTOR_HINT}")?;
     }
     if !claimed {
         let policies = policies.display();
@@ -236,8 +244,7 @@ fn explain_live(arguments: &Arguments, host: &str) -> Result {
     else {
         return control::unexpected_response();
     };
-    let type_hint = arguments.type_hint(answer.explanation["tags_depend_on_type"] == true);
-    let text = format!("{}{type_hint}", answer.text);
-    print_result(arguments.json, &answer.explanation, text)?;
+    let hints = arguments.hints(answer.explanation["tags_depend_on_type"] == true);
+    print_result(arguments.json, &answer.explanation, answer.text + &hints)?;
     findings_failure_unless(!answer.explanation["site"].is_null())
 }

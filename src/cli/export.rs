@@ -4,6 +4,7 @@
 use super::{Result, file_failure, origin_copy, policies};
 use crate::crawlers::Registry;
 use crate::export::{ExportTarget, ExportedPolicy, export_config};
+use crate::printable::join;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -41,8 +42,8 @@ pub fn run(arguments: &Arguments) -> Result {
     let site = match &arguments.site {
         Some(name) => sites.find(|site| site.name == *name),
         None if loaded.len() > 1 => {
-            let names: Vec<&str> = loaded.iter().map(|file| file.name.as_str()).collect();
-            fail!(Usage, "name the site with --site: {}", names.join(", "));
+            let names = join(loaded.iter().map(|file| &file.name), ", ");
+            fail!(Usage, "name the site with --site: {names}");
         }
         None => sites.next(),
     };

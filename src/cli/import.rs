@@ -9,7 +9,6 @@ use crate::policy::decode::parse_host;
 use crate::policy::import::import;
 use crate::printable::printable_path;
 use crate::robots::RobotsFile;
-use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -48,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result {
             let path = printable_path(path);
             print_message!("wrote {path}. Check it: crawlgate check {path}");
         }
-        None => super::stdout_printer(false).write_all(imported.text.as_bytes())?,
+        None => super::print_text(&imported.text)?,
     }
     for (line, note) in &imported.notes {
         print_message!("{name}:{line}: {note}");
@@ -59,18 +58,16 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The host of the policy: that of `--host`, else that of the URL. Fails if the URL has an address,
 /// localhost or a port, which is not the public name of a site.
 fn policy_host(arguments: &Arguments) -> Result<Option<String>> {
-    let Some(host) = &arguments.host else {
-        return match url_host(&arguments.file) {
-            Some(host) if is_local_host(&host) => fail!(
-                Usage,
-                "{host} is not the name that visitors use. Give the name: --host shop.example"
-            ),
-            host => Ok(host),
-        };
-    };
-    match parse_host(host) {
-        Ok(_) => Ok(Some(host.clone())),
-        Err(error) => fail!(Usage, "--host: {}; {}", error.message, error.help),
+    match (&arguments.host, url_host(&arguments.file)) {
+        (Some(host), _) => match parse_host(host) {
+            Ok(_) => Ok(Some(host.clone())),
+            Err(error) => fail!(Usage, "--host: {}; {}", error.message, error.help),
+        },
+        (None, Some(host)) if is_local_host(&host) => fail!(
+            Usage,
+            "{host} is not the name that visitors use. Give the name: --host shop.example"
+        ),
+        (None, host) => Ok(host),
     }
 }
 

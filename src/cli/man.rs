@@ -5,7 +5,6 @@
 use super::{Result, file_failure};
 use clap::CommandFactory;
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Print the manual, or write a page for each command to a directory
@@ -27,7 +26,7 @@ pub fn run(arguments: &Arguments) -> Result {
     // The sections that do not come from clap.
     page.extend_from_slice(include_bytes!("man.roff"));
     let Some(directory) = &arguments.dir else {
-        return Ok(io::stdout().lock().write_all(&page)?);
+        return super::print_bytes(&page);
     };
     fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(command, directory))

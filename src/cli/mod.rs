@@ -54,12 +54,13 @@ mod url_list;
 
 use crate::files::parent_directory;
 use crate::printable::{OutputStyle, SanitizingWriter, printable_path};
-use crate::yaml::{Diagnostic, SourceFile, strip_http_scheme};
+use crate::yaml::{Diagnostic, SourceFile, nearest_word, strip_http_scheme};
+use Failure::*;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -148,12 +149,12 @@ impl Failure {
     /// Prints the message, if there is one. Returns the exit code.
     fn print(self) -> u8 {
         let (code, message) = match self {
-            Failure::ClosedPipe => (0, None),
-            Failure::Findings => (1, None),
-            Failure::FindingsMessage(message) => (1, Some(message)),
-            Failure::Usage(message) => (2, Some(message)),
-            Failure::Runtime(message) => (3, Some(message)),
-            Failure::Printed(code) => (code, None),
+            ClosedPipe => (0, None),
+            Findings => (1, None),
+            FindingsMessage(message) => (1, Some(message)),
+            Usage(message) => (2, Some(message)),
+            Runtime(message) => (3, Some(message)),
+            Printed(code) => (code, None),
         };
         if let Some(message) = message {
             print_message!("crawlgate: {message}");
@@ -171,8 +172,8 @@ impl<E: Error + 'static> From<E> for Failure {
             None => error.downcast_ref().map(io::Error::kind),
         };
         match kind {
-            Some(io::ErrorKind::BrokenPipe) => Failure::ClosedPipe,
-            _ => Failure::Runtime(error.to_string()),
+            Some(ErrorKind::BrokenPipe) => ClosedPipe,
+            _ => Runtime(error.to_string()),
         }
     }
 }
@@ -186,18 +187,19 @@ fn may_be_host(path: &str) -> bool {
     })
 }
 
-/// Converts errors of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
+/// Converts errors of a file: `cannot read FILE: reason`. `act` is `read` (also if
+/// the command takes sites), `open`, `write` or `create`.
 fn file_failure(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| {
         let name = printable_path(path);
-        Failure::Runtime(match error.kind() {
-            io::ErrorKind::AlreadyExists => {
+        Runtime(match error.kind() {
+            ErrorKind::AlreadyExists => {
                 format!("{name} is there already; name another file, or remove it")
             }
-            io::ErrorKind::NotFound if strip_http_scheme(&name).is_some() => {
+            ErrorKind::NotFound if strip_http_scheme(&name).is_some() => {
                 format!("{name} is a URL, not a file; download it, and name the file")
             }
-            io::ErrorKind::NotFound if act == "read" && may_be_host(&name) => {
+            ErrorKind::NotFound if act == "read" && may_be_host(&name) => {
                 format!("cannot read {name}: {error}; if this is a site, write https://{name}")
             }
             _ => format!("cannot {act} {name}: {error}"),
@@ -214,34 +216,30 @@ fn create_parent(path: &Path) -> Result {
 /// Writes a file that must not exist yet, and syncs it to the disk. Creates its directory.
 fn write_new_file(path: &Path, bytes: &[u8]) -> Result {
     create_parent(path)?;
-    let created = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path);
-    let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(file_failure("write", path))
+    std::fs::File::create_new(path)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .map_err(file_failure("write", path))
 }
 
 /// Runs the command of the process arguments, and prints its failure. Returns the exit code: 0 fine
 /// (also if the reader closed the output), 1 findings, 2 wrong usage, 3 failed.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are no mistakes. A closed pipe needs no message.
-            if error.use_stderr() {
-                print_message(&error.render().to_string());
-                return ExitCode::from(2);
-            }
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+    match Arguments::try_parse() {
+        Ok(arguments) => {
+            let done = arguments.command.run();
+            let done = done.and_then(|()| Ok(io::stdout().flush()?));
+            ExitCode::from(done.err().map_or(0, Failure::print))
         }
-    };
-    let done = arguments
-        .command
-        .run()
-        .and_then(|()| io::stdout().flush().map_err(Failure::from));
-    ExitCode::from(done.err().map_or(0, Failure::print))
+        Err(error) if error.use_stderr() => {
+            print_message(&error.render().to_string());
+            ExitCode::from(2)
+        }
+        // Help and version are no mistakes. A closed pipe needs no message.
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 /// Prints a message on standard error.
@@ -252,9 +250,9 @@ fn print_message(message: &str) {
 /// Prints the findings about a file on standard error.
 fn print_findings<'a>(source: &SourceFile, findings: impl IntoIterator<Item = &'a Diagnostic>) {
     let colours = supports_colour(&io::stderr());
-    findings
-        .into_iter()
-        .for_each(|finding| write_to_stderr(&finding.render(source, colours), colours));
+    for finding in findings {
+        write_to_stderr(&finding.render(source, colours), colours);
+    }
 }
 
 /// Prints a message on standard error, without trailing blanks. Removes colours unless `colours` is
@@ -286,9 +284,14 @@ fn print_json(value: &(impl Serialize + ?Sized)) -> Result {
 /// reader closed the output (`crawlgate check | head`).
 fn ignore_closed_pipe(printed: Result) -> Result {
     match printed {
-        Err(Failure::ClosedPipe) => Ok(()),
+        Err(ClosedPipe) => Ok(()),
         printed => printed,
     }
+}
+
+/// Prints bytes as they are.
+fn print_bytes(bytes: &[u8]) -> Result {
+    Ok(io::stdout().write_all(bytes)?)
 }
 
 /// Prints a result as JSON or as text.
@@ -312,11 +315,14 @@ fn print_text(text: impl Display) -> Result {
 
 /// The result of a command that printed its findings: `Failure::Findings` unless all is fine.
 fn findings_failure_unless(is_fine: bool) -> Result {
-    if is_fine {
-        Ok(())
-    } else {
-        Err(Failure::Findings)
-    }
+    if is_fine { Ok(()) } else { Err(Findings) }
+}
+
+/// The end of a message about an unknown word: the known word that is probably meant, if there is one.
+fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    nearest_word(word, known)
+        .map(|near| format!("; did you mean {near}?"))
+        .unwrap_or_default()
 }
 
 /// The current time. The engine has no clock; commands pass it in.

@@ -4,7 +4,7 @@
 //! command prints what it assumes about the origin's robots.txt.
 
 use super::control::ConfigFlag;
-use super::{Failure, Result, file_failure, now};
+use super::{Result, file_failure, now};
 use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
@@ -12,6 +12,7 @@ use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
 use crate::printable::{join, printable_path};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::Settings;
+use crate::sites::policy_directory::list_policies;
 use crate::sites::{DefaultSite, InitialOriginRobots, ServedRobotsKind};
 use crate::state::StateStore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,8 +63,10 @@ impl PolicyFlags {
     pub fn read(&self) -> Result<(PathBuf, OriginCopies)> {
         let settings = self.config.settings()?;
         let origins = self.origin.read_or_settings(settings.as_ref())?;
-        let policies = self.policies.clone();
-        let policies = policies.unwrap_or_else(|| settings.unwrap_or_default().policies);
+        let policies = self
+            .policies
+            .clone()
+            .unwrap_or_else(|| settings.unwrap_or_default().policies);
         Ok((policies, origins))
     }
 }
@@ -76,14 +79,18 @@ impl OriginFlags {
     }
 
     /// [`OriginFlags::read`]. Without a flag, the copies in the state directory of the settings, if
-    /// this user may read it.
+    /// this user may read it. Before the first start, the copy that `init` made of a single site's.
     pub fn read_or_settings(&self, settings: Option<&Settings>) -> Result<OriginCopies> {
         let has_flag = self.origin_robots.is_some() || self.state.is_some();
-        let state = settings.and_then(|settings| settings.state.as_deref());
-        match state.filter(|state| !has_flag && state.is_dir()) {
-            None => self.read(),
-            Some(state) => self.read_with_state(Some(state)).or_else(|_| self.read()),
+        let Some(settings) = settings.filter(|_| !has_flag) else {
+            return self.read();
+        };
+        let state = settings.state.as_deref().filter(|state| state.is_dir());
+        let mut origins = self.read_with_state(state).or_else(|_| self.read())?;
+        if list_policies(&settings.policies).is_ok_and(|policies| policies.len() == 1) {
+            origins.assume(read_origin_file(&settings.policies.join("before.txt")).ok());
         }
+        Ok(origins)
     }
 
     fn read_with_state(&self, state: Option<&Path>) -> Result<OriginCopies> {
@@ -120,13 +127,13 @@ pub fn truncate_file(name: &str, bytes: &mut Vec<u8>, max: usize) {
 /// Reads a file as the robots.txt of an origin.
 fn read_origin_file(path: &Path) -> Result<Arc<OriginRobotsTxt>> {
     let name = printable_path(path);
-    let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("read", path))?;
+    let mut bytes = read_argument(path, MAX_FILE_BYTES).map_err(file_failure("open", path))?;
     truncate_file(&name, &mut bytes, MAX_ROBOTS_BYTES);
     if let Some(defect) = find_defect(&RobotsFile::parse(bytes.as_slice()), false) {
-        let rejected = format!(
+        fail!(
+            Runtime,
             "{name}: {defect}; crawlgate would reject such a file from the origin, and keep its last copy"
         );
-        return Err(Failure::Runtime(rejected));
     }
     Ok(Arc::new(OriginRobotsTxt::new(name, bytes)))
 }
@@ -166,7 +173,7 @@ impl OriginCopies {
                 "there is no copy, so its rules are missing here".into()
             }
             (None, None) => {
-                "not known here, so its rules are missing. Add --origin-robots FILE, such as policies/before.txt, which \"init\" writes. Once crawlgate has run, --config or --state DIR finds the copy that it keeps, if you may read its state directory"
+                "not known here, so its rules are missing. Add --origin-robots FILE, or --config once crawlgate has run"
                     .into()
             }
         };

@@ -53,14 +53,15 @@ fn parse_pause_duration(written: &str) -> Result<Duration, &'static str> {
 /// Makes the running crawlgate pause one site or all. Prints the end of the pause, and warnings on
 /// standard error.
 pub fn run(arguments: &Arguments) -> Result {
+    let audience = if arguments.everyone {
+        PauseAudience::Everyone
+    } else {
+        PauseAudience::Crawlers
+    };
     let request = ControlRequest::Pause(PauseRequest {
         site: arguments.site.clone(),
         all: arguments.all,
-        audience: if arguments.everyone {
-            PauseAudience::Everyone
-        } else {
-            PauseAudience::Crawlers
-        },
+        audience,
         seconds: arguments.length.map(|length| length.as_secs()),
         retry_after: arguments
             .retry_after
@@ -73,12 +74,8 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     control::print_warnings(&warnings);
     let site = arguments.site.as_deref().unwrap_or("every site");
-    let whom = if arguments.everyone {
-        "everyone"
-    } else {
-        "crawlers"
-    };
     super::print_text(format!(
-        "{site} is paused for {whom} until {until}; \"crawlgate resume\" ends all pauses, \"crawlgate resume --site SITE\" one"
+        "{site} is paused for {} until {until}; \"crawlgate resume\" ends all pauses, \"crawlgate resume --site SITE\" one",
+        audience.name()
     ))
 }

@@ -65,8 +65,7 @@ fn load_permitted(
     }
     if files.is_empty() {
         let places = join(paths.iter().map(printable_path), ", ");
-        let mut paths = paths.iter();
-        let help = if paths.any(|path| path.join("robots.txt").is_file()) {
+        let help = if paths.iter().any(|path| path.join("robots.txt").is_file()) {
             "; to check the robots.txt there, name that file"
         } else {
             ""
@@ -162,12 +161,8 @@ pub fn valid_sites(loaded: &[LoadedPolicy]) -> impl Iterator<Item = &Site> {
 /// The valid sites without their planned pauses, because a diff or an audit is not about this time.
 pub fn snapshot_without_pauses(loaded: Vec<LoadedPolicy>) -> Snapshot {
     let sites = loaded.into_iter().filter_map(|file| file.site);
-    Snapshot::new(
-        sites
-            .map(|site| SiteEntry::new(site, super::now()))
-            .collect(),
-        0,
-    )
+    let entries = sites.map(|site| SiteEntry::new(site, super::now()));
+    Snapshot::new(entries.collect(), 0)
 }
 
 /// The valid sites as if they had come into force at `now`, with the planned pauses that are not
@@ -212,8 +207,7 @@ pub fn snapshot_for_host(
         .site_for_host(host.as_bytes())
         .map(|site| &*snapshot.sites()[site].site);
     origins.print_assumptions(site);
-    let broken = loaded.iter().any(|file| file.site.is_none());
-    if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
+    if site.is_none() && loaded.iter().any(|file| file.site.is_none()) {
         fail!(FindingsMessage, "no policy without mistakes is for {host}");
     }
     Ok(snapshot)

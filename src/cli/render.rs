@@ -49,9 +49,8 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     // A terminal gets only printable text, a file or pipe the exact bytes.
     if std::io::stdout().is_terminal() {
-        super::stdout_printer(false).write_all(body)?
+        Ok(super::stdout_printer(false).write_all(body)?)
     } else {
-        std::io::stdout().lock().write_all(body)?
+        super::print_bytes(body)
     }
-    Ok(())
 }

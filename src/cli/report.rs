@@ -15,7 +15,6 @@ use crate::report::{
 use crate::state::history::RequestHistoryReader;
 use crate::time::Timestamp;
 use crate::yaml::nearest_word;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,8 +31,13 @@ Examples:
 
 Exit codes: 0 fine, 1 there is no such site, 2 wrong usage, 3 the state directory cannot be read.")]
 pub struct Arguments {
-    #[command(flatten)]
-    period: PeriodFlags,
+    /// The beginning: 7d for the last seven days, a date, or a time in UTC like
+    /// 2026-11-01T10:00:00Z [default: the last 30 days]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<PeriodBound>,
+    /// The end, in the same form, not included [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<PeriodBound>,
     /// Only this site
     #[arg(long)]
     site: Option<String>,
@@ -49,29 +53,18 @@ pub struct Arguments {
     control: control::ControlFlag,
 }
 
-/// The flags for the period of a report.
-#[derive(clap::Args)]
-pub struct PeriodFlags {
-    /// The beginning: 7d for the last seven days, a date, or a time in UTC like
-    /// 2026-11-01T10:00:00Z [default: the whole log, or with "crawlgate report" the last 30 days]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<PeriodBound>,
-    /// The end, in the same form, not included [default: the end of the log, or now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<PeriodBound>,
-}
-
-impl PeriodFlags {
-    /// The times of `--since` and `--until`. Fails if the end is not after the beginning.
-    pub fn period_bounds(&self, now: Timestamp) -> Result<[Option<Timestamp>; 2]> {
-        let [since, until] = [self.since, self.until].map(|bound| Some(bound?.moment(now)));
-        if let (Some(since), Some(until)) = (since, until)
-            && until <= since
-        {
-            fail!(Usage, "--until ({until}) is not after --since ({since})");
-        }
-        Ok([since, until])
+/// The times of `--since` and `--until`. Fails if the end is not after the beginning.
+pub fn period_bounds(
+    bounds: [Option<PeriodBound>; 2],
+    now: Timestamp,
+) -> Result<[Option<Timestamp>; 2]> {
+    let [since, until] = bounds.map(|bound| Some(bound?.moment(now)));
+    if let (Some(since), Some(until)) = (since, until)
+        && until <= since
+    {
+        fail!(Usage, "--until ({until}) is not after --since ({since})");
     }
+    Ok([since, until])
 }
 
 /// The flags for the format of a report.
@@ -90,8 +83,8 @@ pub struct ReportFlags {
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// Print CSV: a row for each crawler and identity. "crawlgate audit" adds rows for what each
-    /// crawler requested most (sections, parameters, paths), and for URLs of --sitemap that it never
-    /// requested
+    /// crawler requested most (sections, parameters, paths) or against the rules, and for URLs of
+    /// --sitemap that it never requested
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     pub csv: bool,
     /// Add a table of all crawlers with all counts
@@ -110,7 +103,7 @@ impl ReportFlags {
         }
         if self.csv {
             // A printer for people would replace the CR of its lines.
-            return Ok(io::stdout().write_all(render_csv(report)?.as_bytes())?);
+            return super::print_bytes(render_csv(report)?.as_bytes());
         }
         let printed = if self.markdown {
             render_markdown(report)?
@@ -131,7 +124,8 @@ const MAX_SINCE: Duration = Duration::from_secs(400 * 86_400);
 /// Prints the report of the period of `--since` and `--until`.
 pub fn run(arguments: &Arguments) -> Result {
     let now = now();
-    if let [Some(since), _] = arguments.period.period_bounds(now)?
+    let Arguments { since, until, .. } = *arguments;
+    if let [Some(since), _] = period_bounds([since, until], now)?
         && !(HOUR..=MAX_SINCE).contains(&now.since(since))
     {
         let days = MAX_SINCE.as_secs() / 86_400;
@@ -151,8 +145,8 @@ pub fn run(arguments: &Arguments) -> Result {
     let answer = match arguments.state {
         Some(_) => None,
         None => arguments.control.send_if_running(&ControlRequest::Report {
-            since: arguments.period.since,
-            until: arguments.period.until,
+            since,
+            until,
             site: site.to_owned(),
             crawler: crawler.to_owned(),
         })?,
@@ -166,16 +160,17 @@ pub fn run(arguments: &Arguments) -> Result {
         && !["", "other", "tool"].contains(&crawler)
         && registry.find(crawler).is_none()
     {
-        return Err(unknown_crawler(crawler, registry));
+        return Err(unknown_crawler(crawler));
     }
     report.config_option = arguments.control.config.to_shell_option();
     arguments.output.print(&mut report)
 }
 
 /// The failure about a name that neither the registry nor a recorded request has.
-pub fn unknown_crawler(name: &str, registry: &Registry) -> Failure {
-    let near = nearest_word(name, registry.tokens());
-    let near = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+pub fn unknown_crawler(name: &str) -> Failure {
+    let near = nearest_word(name, Registry::builtin().tokens())
+        .map(|near| format!(" Did you mean {near}?"))
+        .unwrap_or_default();
     Failure::Usage(format!(
         "--crawler {name}: no known crawler and no request has this id or token.{near} \"crawlgate crawlers\" lists them"
     ))
@@ -185,12 +180,14 @@ pub fn unknown_crawler(name: &str, registry: &Registry) -> Failure {
 fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result<Report> {
     let state = arguments.state.as_deref();
     let directory = arguments.control.config.state_directory(state)?;
-    if state.is_none() {
-        let directory = directory.display();
-        print_message!("note: this report is from the state directory {directory}");
-    }
     let history = RequestHistoryReader::open(&directory)?;
-    let PeriodFlags { since, until } = arguments.period;
+    if state.is_none() {
+        print_message!(
+            "note: this report is from the state directory {}",
+            directory.display()
+        );
+    }
+    let Arguments { since, until, .. } = *arguments;
     let period = ReportPeriod::from_bounds(since, until, history.first_day()?, now());
     let mut report = Report::from_history(&history, period, site, crawler)?;
     if let Some(settings) = arguments.control.config.settings()?

@@ -3,6 +3,7 @@
 
 use super::{Result, control};
 use crate::admin::control::{ControlRequest, ControlResponse};
+use crate::printable::join_first;
 
 /// End a pause
 #[derive(clap::Args)]
@@ -13,6 +14,9 @@ pub struct Arguments {
     /// The site [default: all sites]
     #[arg(long)]
     site: Option<String>,
+    /// End the pauses of all sites, as without --site
+    #[arg(long = "all", conflicts_with = "site")]
+    _all: bool,
     #[command(flatten)]
     control: control::ControlFlag,
 }
@@ -29,5 +33,5 @@ pub fn run(arguments: &Arguments) -> Result {
         return super::print_text("nothing is paused");
     }
     control::print_warnings(&warnings);
-    super::print_text(format!("resumed: {}", sites.join(", ")))
+    super::print_text(format!("resumed: {}", join_first(sites, 5)))
 }

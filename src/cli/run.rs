@@ -75,11 +75,11 @@ pub fn prepare_settings(settings: Settings) -> Result<Settings> {
         .filter(|control| default_paths::control_socket_to_serve().as_deref() == Some(control));
     if let Some(directory) = own.and_then(Path::parent) {
         // Only the owner may enter, because a client of the socket can pause sites.
-        let created = std::fs::DirBuilder::new()
+        std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(directory);
-        created.map_err(file_failure("create", directory))?;
+            .create(directory)
+            .map_err(file_failure("create", directory))?;
     }
     crate::telemetry::init_tracing(server::LOG_FILTER);
     Ok(settings)

@@ -9,7 +9,6 @@
 
 use super::Result;
 use crate::{policy, settings};
-use std::io::{self, Write};
 
 /// Print the JSON Schema of policies or settings, for editors
 #[derive(clap::Args)]
@@ -37,5 +36,5 @@ pub fn run(arguments: &Arguments) -> Result {
         SchemaKind::Policy => policy::SCHEMA,
         SchemaKind::Settings => settings::SCHEMA,
     };
-    Ok(io::stdout().lock().write_all(schema.as_bytes())?)
+    super::print_bytes(schema.as_bytes())
 }

@@ -155,23 +155,18 @@ fn decode_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)>
 /// the file has mistakes. Fails if it cannot be read.
 pub fn read_settings_file(path: &Path) -> Result<(FileFindings, Option<Settings>)> {
     let (mut file, settings) = decode_settings_file(path)?;
-    for logs in settings.iter().map(|settings| &settings.logs) {
-        for (name, log) in [
-            ("access", &logs.access),
-            ("events", &logs.events.destination),
-        ] {
-            let finding = check_log_directory(name, log);
-            file.diagnostics.items.extend(finding);
-        }
+    let findings = &mut file.diagnostics.items;
+    if let Some(Settings { logs, .. }) = &settings {
+        findings.extend(check_log_directory("access", &logs.access));
+        findings.extend(check_log_directory("events", &logs.events.destination));
     }
     for origin in settings.iter().flat_map(|settings| &settings.origins) {
-        for server in &origin.servers {
-            file.diagnostics.items.extend(check_socket_length(server));
-        }
-        let Some(tls) = &origin.tls else { continue };
-        if let Err(error) = crate::upstreams::ServerTls::open(tls) {
+        findings.extend(origin.servers.iter().filter_map(check_socket_length));
+        if let Some(tls) = &origin.tls
+            && let Err(error) = crate::upstreams::ServerTls::open(tls)
+        {
             let finding = Diagnostic::error("bad-file", error.file.span, error.to_string());
-            file.diagnostics.push(
+            findings.push(
                 finding.help("write the path of a file in PEM, relative to the settings file"),
             );
         }
@@ -187,23 +182,21 @@ fn check_log_directory(name: &str, log: &LogDestination) -> Option<Diagnostic> {
     };
     let path = absolute_path(path);
     let directory = path.parent().filter(|directory| !directory.is_dir())?;
-    let message = format!(
-        "the directory of \"{name}\" in \"logs\", {}, does not exist here",
-        printable_path(directory)
-    );
     Some(warning(
         "missing-directory",
-        &message,
+        &format!(
+            "the directory of \"{name}\" in \"logs\", {}, does not exist here",
+            printable_path(directory)
+        ),
         "create it on the machine where crawlgate runs. Until then the log's lines are lost",
     ))
 }
 
 /// A warning about a file as a whole.
 pub fn warning(id: &'static str, message: &str, help: &str) -> Diagnostic {
-    let finding = Diagnostic::whole_file(id, message).help(help);
     Diagnostic {
         severity: Severity::Warning,
-        ..finding
+        ..Diagnostic::whole_file(id, message).help(help)
     }
 }
 
@@ -226,8 +219,10 @@ fn check_socket_length(server: &ServerSettings) -> Option<Diagnostic> {
 pub fn check_own_listeners(settings: &Settings) -> Option<Diagnostic> {
     let mut servers = settings.origins.iter().flat_map(|origin| &origin.servers);
     let server = servers.find(|server| {
-        let mut listeners = settings.listen.iter();
-        listeners.any(|listener| server.address.is_at(listener.address))
+        settings
+            .listen
+            .iter()
+            .any(|listener| server.address.is_at(listener.address))
     })?;
     let message = format!(
         "\"crawlgate run\" listens on {} itself, so it would send each request to itself. Give the address of the web \
@@ -241,8 +236,8 @@ pub fn check_own_listeners(settings: &Settings) -> Option<Diagnostic> {
 /// The settings of a file. Prints its findings, and fails if it has mistakes.
 pub fn load_settings_file(path: &Path) -> Result<Settings> {
     let (file, settings) = read_settings_file(path)?;
+    let settings = settings.ok_or_else(|| unusable_file(path, &file))?;
     super::print_findings(&file.source, &file.diagnostics.items);
-    let settings = settings.ok_or_else(|| unusable_file(path))?;
     Ok(Settings {
         file: Some(file.source),
         ..settings
@@ -253,10 +248,7 @@ pub fn load_settings_file(path: &Path) -> Result<Settings> {
 /// Prints mistakes, and fails if there are any.
 pub fn load_settings_alone(path: &Path) -> Result<Settings> {
     let (file, settings) = decode_settings_file(path)?;
-    settings.ok_or_else(|| {
-        super::print_findings(&file.source, &file.diagnostics.items);
-        unusable_file(path)
-    })
+    settings.ok_or_else(|| unusable_file(path, &file))
 }
 
 /// The control socket of a settings file; `None` for `off`. Other mistakes are a warning, and do not
@@ -272,13 +264,12 @@ pub fn load_control(path: &Path) -> Result<Option<PathBuf>> {
         let directory = path.parent().unwrap_or(Path::new(""));
         settings::decode_control(&file.source, directory, default_settings().control)
     });
-    control.ok_or_else(|| {
-        super::print_findings(&file.source, &file.diagnostics.items);
-        unusable_file(path)
-    })
+    control.ok_or_else(|| unusable_file(path, &file))
 }
 
-fn unusable_file(path: &Path) -> Failure {
+/// Prints the mistakes in a file, and returns the failure.
+fn unusable_file(path: &Path, file: &FileFindings) -> Failure {
+    super::print_findings(&file.source, &file.diagnostics.items);
     Failure::FindingsMessage(format!("cannot use the settings file {}", path.display()))
 }
 

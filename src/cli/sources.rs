@@ -49,8 +49,8 @@ pub fn is_robots_txt(path: &Path) -> bool {
         _ => {
             let file = RobotsFile::parse(read_bounded(path).unwrap_or_default());
             let mut keys = file.lines().iter().flat_map(|line| &line.key_value);
-            let first = keys.next();
-            first.is_some_and(|first| first.key != RobotsKey::Unknown)
+            keys.next()
+                .is_some_and(|first| first.key != RobotsKey::Unknown)
         }
     };
     text == "-" || strip_http_scheme(&text).is_some() || is_file

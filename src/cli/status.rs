@@ -6,13 +6,18 @@ use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, ServedRobotsKind, SiteStatus};
+use crate::time::Timestamp;
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Further unproven hosts of a site are only counted: anybody can make up hosts of a pattern.
 const MAX_UNPROVEN: usize = 5;
+
+/// If there are more sites, each has one line.
+const MAX_FULL_SITES: usize = 10;
 
 /// Show whether crawlgate is running, its sites and origins, and what needs attention
 #[derive(clap::Args)]
@@ -29,7 +34,7 @@ pub struct Arguments {
     /// Show only what needs attention
     #[arg(long)]
     problems: bool,
-    /// Show only the problems and this site, by policy name; JSON has all sites
+    /// Show only the problems and this site in full, by policy name; JSON has all sites
     #[arg(long, conflicts_with = "alive")]
     site: Option<String>,
     #[command(flatten)]
@@ -43,24 +48,19 @@ pub fn run(arguments: &Arguments) -> Result {
     let ControlResponse::Status(status) = flags.send_to(&socket, &ControlRequest::Status)? else {
         return control::unexpected_response();
     };
-    let status = &*status;
     let text = StatusText {
-        status,
+        status: &status,
         socket,
-        alive: arguments.alive,
-        problems_only: arguments.problems,
-        site: arguments.site.as_deref(),
+        arguments,
     };
-    if let Some(site) = text
-        .site
-        .filter(|_| !status.policies.sites.iter().any(|site| text.shows(site)))
-    {
+    let is_known = status.policies.sites.iter().any(|site| text.shows(site));
+    if let Some(site) = arguments.site.as_ref().filter(|_| !is_known) {
         fail!(
             Usage,
             "there is no site {site}: crawlgate status lists them"
         );
     }
-    print_result(arguments.output.json, status, text)?;
+    print_result(arguments.output.json, &status, text)?;
     findings_failure_unless(status.problems.is_empty() || arguments.alive)
 }
 
@@ -70,13 +70,28 @@ pub fn run(arguments: &Arguments) -> Result {
 struct StatusText<'a> {
     status: &'a InstanceStatus,
     socket: PathBuf,
-    alive: bool,
-    problems_only: bool,
-    site: Option<&'a str>,
+    arguments: &'a Arguments,
 }
 
 impl StatusText<'_> {
+    /// The paused sites by the end of the pause and by whom it is for.
+    fn pauses(&self) -> BTreeMap<(Timestamp, Option<&str>), Vec<&str>> {
+        let mut pauses = BTreeMap::<_, Vec<_>>::new();
+        for site in &self.status.policies.sites {
+            if let Some(until) = site.paused_until {
+                pauses
+                    .entry((until, site.paused_for.as_deref()))
+                    .or_default()
+                    .push(&*site.site);
+            }
+        }
+        pauses
+    }
+
     fn shows(&self, site: &SiteStatus) -> bool {
-        self.site.is_none_or(|wanted| site.site == wanted)
+        self.arguments
+            .site
+            .as_ref()
+            .is_none_or(|wanted| site.site == *wanted)
     }
 }

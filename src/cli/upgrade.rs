@@ -2,8 +2,8 @@
 //! settings) without a failed request.
 
 use super::{Result, control, print_result};
+use crate::admin::UpgradeRequest;
 use crate::admin::control::{ControlRequest, ControlResponse};
-use crate::admin::{UpgradeReport, UpgradeRequest};
 
 /// Replace the running crawlgate with a new binary or settings, without losing a request
 #[derive(clap::Args)]
@@ -34,13 +34,15 @@ pub fn run(arguments: &Arguments) -> Result {
     let ControlResponse::Upgraded(report) = control.send(&ControlRequest::Upgrade(request))? else {
         return control::unexpected_response();
     };
-    let UpgradeReport {
-        before,
-        pid,
-        milliseconds,
-    } = &report;
     let text = format!(
-        "process {pid} has taken over in {milliseconds} ms; process {before} answers its last requests and ends"
+        "process {} has taken over in {} ms; process {} answers its last requests and ends",
+        report.pid, report.milliseconds, report.before
     );
-    print_result(arguments.output.json, &report, text)
+    print_result(arguments.output.json, &report, text)?;
+    if let Ok(ControlResponse::Status(status)) = control.send(&ControlRequest::Status)
+        && !status.problems.is_empty()
+    {
+        print_message!("warning: something needs attention: run \"crawlgate status --problems\"");
+    }
+    Ok(())
 }

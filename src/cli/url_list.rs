@@ -11,15 +11,15 @@ use std::hash::BuildHasher;
 use std::path::Path;
 
 /// Calls `on_url` once with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
-/// list, empty lines and text after `#` are ignored. In CSV and TSV the first column counts. A first
-/// line is their header if its first column has neither a slash nor a dot. Its first comma, semicolon or
-/// tab then separates the columns. Without a header, a comma separates them if the name ends in `.csv`, because a URL may have
-/// commas. Fails after the last line if a line is neither a path nor a URL.
+/// list, empty lines and text after `#` are ignored. In CSV and TSV, the first column with a path or
+/// URL counts. A first line is their header if it has no URL, and its first column neither a slash nor a dot. Its
+/// first comma, semicolon or tab then separates the columns. Without a header, a comma separates them
+/// if the name ends in `.csv`, because a URL may have commas. Fails after the last line if a line is
+/// neither a path nor a URL.
 pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
     let mut seen = HashSet::new();
     let mut on_url = |url: &str| {
-        let hash = seen.hasher().hash_one(url);
-        if seen.insert(hash) {
+        if seen.insert(seen.hasher().hash_one(url)) {
             on_url(url);
         }
     };
@@ -32,30 +32,27 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         return for_each_sitemap_url(&written, on_url);
     }
     let mut separator = written.ends_with(".csv").then_some(',');
+    let mut column = None;
     let mut wrong = None;
     let mut number = 0_u64;
     for_each_line(&input, |line| {
         number += 1;
         let line = String::from_utf8_lossy(line);
         let line = line.trim_start_matches('\u{feff}');
-        let line = line.split('#').next().unwrap_or_default();
-        let url = match line.strip_prefix('"') {
-            Some(quoted) => quoted.split('"').next(),
-            None => line
-                .split(|sign| sign == '\t' || Some(sign) == separator)
-                .next(),
-        };
-        let url = url.unwrap_or_default().trim();
         let (first, rest) = line.split_at(line.find([',', ';', '\t']).unwrap_or(line.len()));
-        if url.starts_with('/') || url.contains("://") {
-            on_url(url);
-        } else if number == 1
-            && !first.contains(['/', '.'])
-            && (separator.is_some() || !rest.is_empty())
-        {
+        let is_table = !line.contains("://") && (separator.is_some() || !rest.is_empty());
+        if number == 1 && is_table && !first.contains(['/', '.', '#']) {
             separator = rest.chars().next().or(separator);
-        } else if !url.is_empty() {
-            wrong.get_or_insert_with(|| (number, url.to_owned()));
+            return;
+        }
+        let cells = split_cells(line, separator);
+        column = column.or_else(|| cells.iter().position(|cell| is_path_or_url(cell)));
+        match cells.get(column.unwrap_or_default()) {
+            Some(url) if is_path_or_url(url) => on_url(url),
+            Some(other) if !other.is_empty() => {
+                wrong.get_or_insert_with(|| (number, (*other).to_owned()));
+            }
+            _ => {}
         }
     })
     .map_err(file_failure("read", path))?;
@@ -69,11 +66,30 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         }
         fail!(
             Runtime,
-            "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https://",
+            "{}:{number}: \"{line}\" is neither a path nor a URL; a path begins with /, a URL with https:// and has %20 for a blank",
             printable_path(path)
         );
     }
     Ok(())
+}
+
+/// The cells of a line, without quotes and text after `#`. A quoted cell may have separators.
+fn split_cells(line: &str, separator: Option<char>) -> Vec<&str> {
+    let mut is_quoted = false;
+    let cells = line.split(|sign| {
+        is_quoted ^= sign == '"';
+        let is_separator = sign == '\t' || Some(sign) == separator;
+        !is_quoted && (is_separator || line.starts_with('"') && ",;".contains(sign))
+    });
+    cells
+        .map(|cell| cell.split('#').next().unwrap_or_default())
+        .map(|cell| cell.trim_matches(['"', ' ']))
+        .collect()
+}
+
+/// Whether a text is a path, or a URL with http or https and without blanks.
+pub fn is_path_or_url(text: &str) -> bool {
+    text.starts_with('/') || strip_http_scheme(text).is_some_and(|rest| !rest.contains(' '))
 }
 
 /// Calls `on_url` with each absolute URL of a sitemap or of those in an index. Fails if one of these
@@ -81,7 +97,7 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
 fn for_each_sitemap_url(written: &str, mut on_url: impl FnMut(&str)) -> Result {
     let files = read_sitemap(written, &mut |pages| {
         for listed in &pages.urls {
-            if listed.url.contains("://") {
+            if strip_http_scheme(&listed.url).is_some() {
                 on_url(&listed.url);
             }
         }

@@ -19,6 +19,7 @@ use super::program_kind::{
     BOT_ENDINGS, ProgramKind, UserAgentTraits, ends_with_bot_word, has_fetcher_word, has_tool_word,
 };
 use super::visitors::is_visitor_word;
+use Claim::*;
 use std::ops::Range;
 
 /// The longest name of a bot. Tables that are keyed by such names stay small.
@@ -35,7 +36,7 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
 
     // Browsers and apps say who they are.
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Claim::Tool;
+        return Tool;
     }
     // A string that begins like a browser's is judged as a browser's. An Apple app may have a
     // browser's name: `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
@@ -62,14 +63,14 @@ pub fn classify_unlisted(text: &[u8], traits: UserAgentTraits) -> Claim {
         Unrecognised => declares_bot(text) || is_bot_in_unrecognised(text),
     };
     if declares_bot {
-        return Claim::UnknownBot;
+        return UnknownBot;
     }
     let is_tool = match kind {
         Browser => traits.names_tool || has_tool_word(text, &device_comment(text)),
         App | Desktop => traits.names_tool || has_fetcher_word(text),
         Unrecognised => true,
     };
-    if is_tool { Claim::Tool } else { Claim::Visitor }
+    if is_tool { Tool } else { Visitor }
 }
 
 /// Whether the string has a `+`, an `@` or `://`. Without one it contains no URL or mail address.

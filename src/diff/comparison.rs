@@ -1,6 +1,6 @@
 //! [`Comparison`] judges URLs and requests for `crawlgate diff`, once by the old rules and once by
 //! the new rules. It collects the differences of each site ([`SiteComparison`]). Its memory grows
-//! with the number of differences, and with the number of different paths in a log that change.
+//! with the number of differences, and with the URLs that change, up to a limit.
 //! The caller remembers the hash of each URL of a list: 9 to 18 bytes.
 
 use super::crawlers::{CrawlerClass, group_crawlers, is_wanted, sort_crawlers};
@@ -17,16 +17,14 @@ use super::{
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_content_type;
 use crate::logs::LogRecord;
-use crate::numbers::thousands;
 use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::split_host_port;
 use crate::policy::{Site, SiteEntry};
-use crate::printable::truncate;
 use crate::robots::without_query;
 use crate::time::Timestamp;
 use crate::verdict::{
     Action, Decision, DecisionScratch, RecentBehaviour, RequestToJudge, Verdict, action_report,
-    claim_label, claim_with_method, decide_for, load_site, rule_location,
+    claim_label, claim_with_method, decide_for, load_site, misspelt_line, rule_location,
 };
 use crate::yaml::SourceFile;
 use std::cmp::Reverse;
@@ -38,10 +36,10 @@ use std::sync::Arc;
 const NO_POLICY: &str = "robots: { origin: replace }\n";
 /// Further paths of a site are not counted. They take up to 80 MB.
 const MAX_PATHS: usize = 5_000_000;
-/// The URLs that are listed for one change.
-const MAX_URLS: usize = 10_000;
-/// Longer URLs in that list are cut.
-const MAX_URL_BYTES: usize = 2_000;
+/// Further URLs of a site are not listed. They take about so much memory.
+const MAX_LISTED_BYTES: usize = 1_000_000_000;
+/// What a listed URL takes beside its text.
+const BYTES_PER_URL: usize = 80;
 
 /// A running comparison of two sets of rules, the old one first.
 pub struct Comparison<'a> {
@@ -56,13 +54,16 @@ pub struct Comparison<'a> {
 }
 
 struct SiteComparison {
-    registry: &'static Registry,
     hosts: Vec<String>,
     sides: [ComparedSide; 2],
     /// Only these crawlers are compared; empty for all.
     crawlers: Vec<String>,
     classes: Vec<CrawlerClass>,
     kinds: ResponseKinds,
+    /// Whether each URL for which access changes is listed.
+    lists_urls: bool,
+    /// The memory that the listed URLs take.
+    listed_bytes: usize,
     /// The treatments that differ, with their crawlers.
     access: BTreeMap<(CrawlerTreatment, CrawlerTreatment), (BTreeSet<String>, Occurrences)>,
     /// The requests of a log, by crawler.
@@ -105,19 +106,19 @@ impl ComparedSide {
 impl<'a> Comparison<'a> {
     /// A host with a policy on one side only is compared with an empty policy, which allows
     /// everything. `basis` is for the result. With `crawlers`, ids or tokens, no other crawler is
-    /// compared.
+    /// compared. With `lists_urls` the result has each URL for which access changes.
     pub fn new(
         old: &'a ComparedRules,
         new: &'a ComparedRules,
-        registry: &'static Registry,
         basis: ComparisonBasis,
         crawlers: &'a [String],
+        lists_urls: bool,
     ) -> Comparison<'a> {
         let empty = SourceFile {
             name: "(no policy)".into(),
             text: NO_POLICY.into(),
         };
-        let (empty_site, _) = load_site("none", &empty, registry);
+        let (empty_site, _) = load_site("none", &empty, Registry::builtin());
         let mut sites = Vec::new();
         let mut by_host = BTreeMap::new();
         for pair in match_sites([old, new]) {
@@ -125,10 +126,9 @@ impl<'a> Comparison<'a> {
             let [old_place, new_place] = pair.sites;
             let old = ComparedSide::new(old, old_place, empty_site.as_ref());
             let new = ComparedSide::new(new, new_place, empty_site.as_ref());
-            let both = old.zip(new).map(<[ComparedSide; 2]>::from);
-            sites.extend(
-                both.map(|sides| SiteComparison::new(pair.hosts, sides, registry, crawlers)),
-            );
+            sites.extend(old.zip(new).map(|(old, new)| {
+                SiteComparison::new(pair.hosts, [old, new], crawlers, lists_urls)
+            }));
         }
         Comparison {
             sides: [old, new],
@@ -169,9 +169,9 @@ impl<'a> Comparison<'a> {
                 .map_or(0..0, |place| place..place + 1),
         };
         self.other_hosts += u64::from(places.is_empty());
-        self.sites[places]
-            .iter_mut()
-            .for_each(|site| site.compare_target(target, url));
+        for site in &mut self.sites[places] {
+            site.compare_target(target, url);
+        }
     }
 
     /// Compares on one request of a log. A request without a host is for the only site. Counts hosts
@@ -266,20 +266,25 @@ impl ComparedSide {
 
     /// The robots.txt of a site that names no hosts; `None` for a policy.
     fn robots_txt_without_policy(&self) -> Option<&OriginRobotsTxt> {
-        let origin = self.site().origin.as_deref();
-        origin.filter(|_| self.site().policy.hosts.is_empty())
+        let site = self.site();
+        site.origin
+            .as_deref()
+            .filter(|_| site.policy.hosts.is_empty())
     }
 
     /// The decision as texts, with the deciding rule and its place.
     fn treatment(&self, decision: &Decision) -> CrawlerTreatment {
         let site = self.site();
-        let deciding = decision.rule;
-        let rule = deciding.and_then(|deciding| site.rule(deciding.group, deciding.rule?));
+        let rule = decision
+            .rule
+            .and_then(|deciding| site.rule(deciding.group, deciding.rule?));
+        let misspelt = misspelt_line(decision, site);
         CrawlerTreatment {
+            is_misspelt: misspelt.is_some(),
             verdict: decision.verdict.name(),
             action: describe_action(decision.action, site),
             would: decision.would.map(|would| describe_action(would, site)),
-            rule: rule.map(|(rule, _)| rule.to_string()),
+            rule: misspelt.or_else(|| Some(rule?.0.to_string())),
             source: rule_location(decision, site),
         }
     }
@@ -300,16 +305,17 @@ impl SiteComparison {
     fn new(
         hosts: Vec<String>,
         sides: [ComparedSide; 2],
-        registry: &'static Registry,
         crawlers: &[String],
+        lists_urls: bool,
     ) -> SiteComparison {
         let sites = sides.each_ref().map(ComparedSide::site);
         SiteComparison {
-            registry,
             hosts,
             crawlers: crawlers.to_vec(),
-            classes: group_crawlers(sites, registry, crawlers),
+            classes: group_crawlers(sites, crawlers),
             kinds: ResponseKinds::from_sites(sites),
+            lists_urls,
+            listed_bytes: 0,
             sides,
             access: BTreeMap::new(),
             by_crawler: BTreeMap::new(),
@@ -358,7 +364,7 @@ impl SiteComparison {
         user_agent: &[u8],
         pretends: &dyn Fn(Claim, &Site) -> bool,
     ) -> bool {
-        let registry = self.registry;
+        let registry = Registry::builtin();
         let target = &*record.target;
         let claims = self.sites().map(|site| {
             let claim = registry.identify_on_site(user_agent, &site.tokens);
@@ -382,12 +388,7 @@ impl SiteComparison {
             return false;
         }
         self.compared += 1;
-        // Queries of searches are all different.
-        let path = without_query(target);
-        let mut url = String::from_utf8_lossy(path).into_owned();
-        if path.len() < target.len() {
-            url += "?...";
-        }
+        let url = String::from_utf8_lossy(target);
         let status = match record.status {
             0 => 200,
             status => status,
@@ -408,7 +409,8 @@ impl SiteComparison {
         let effect = treatments
             .as_ref()
             .map(|(old, new)| AccessEffect::from_treatments(old, new));
-        self.count_request(&label, path, effect);
+        // Queries of searches are all different.
+        self.count_request(&label, without_query(target), effect);
         if let Some(treatments) = treatments {
             self.add_access_change(treatments, &[label], &url);
         }
@@ -435,7 +437,8 @@ impl SiteComparison {
         std::array::from_fn(|index| {
             let side = &mut self.sides[index];
             let claim = claims[index];
-            let case = RequestToJudge::verified_get(self.registry, &side.entry, claim, target);
+            let registry = Registry::builtin();
+            let case = RequestToJudge::verified_get(registry, &side.entry, claim, target);
             decide_for(&case, RecentBehaviour::default(), &mut side.scratch)
         })
     }
@@ -453,8 +456,11 @@ impl SiteComparison {
         let [mut old, mut new] =
             std::array::from_fn(|side| self.sides[side].treatment(&decisions[side]));
         // No mode belongs to a robots.txt.
-        let mut sides = self.sides.iter();
-        if sides.any(|side| side.robots_txt_without_policy().is_some()) {
+        if self
+            .sides
+            .iter()
+            .any(|side| side.robots_txt_without_policy().is_some())
+        {
             old.would = None;
             new.would = None;
         }
@@ -475,10 +481,12 @@ impl SiteComparison {
         if !crawlers.contains(&affected[0]) {
             crawlers.extend(affected.iter().cloned());
         }
-        found.add(self.compared, url, true);
-        if found.urls.len() < MAX_URLS {
-            let url = truncate(url, MAX_URL_BYTES);
-            found.urls.insert(url.to_owned());
+        let is_new = found.add(self.compared, url, true);
+        if let Some(requests) = found.urls.get_mut(url) {
+            *requests += u64::from(is_new);
+        } else if self.lists_urls && self.listed_bytes < MAX_LISTED_BYTES {
+            self.listed_bytes += BYTES_PER_URL + url.len();
+            found.urls.insert(url.to_owned(), 1);
         }
     }
 
@@ -496,8 +504,10 @@ impl SiteComparison {
     /// of bingbot, then for the most crawlers.
     fn finish(self) -> SiteDifference {
         let settings = changed_settings(self.sites(), &self.classes);
-        let mut sides = self.sides.iter();
-        let is_plain = sides.all(|side| side.exists && side.robots_txt_without_policy().is_some());
+        let is_plain = self
+            .sides
+            .iter()
+            .all(|side| side.exists && side.robots_txt_without_policy().is_some());
         let mut access: Vec<AccessChange> = self
             .access
             .into_iter()
@@ -534,11 +544,15 @@ impl SiteComparison {
         });
         let mut notes = self.notes;
         if self.paths.len() == MAX_PATHS {
-            let max = thousands(MAX_PATHS);
-            notes.push(format!(
-                "only the first {max} paths that change are counted"
-            ));
+            notes.push("only the first 5,000,000 paths that change are counted".into());
         }
+        if self.listed_bytes >= MAX_LISTED_BYTES {
+            notes.push("some URLs that change are left out: the list would need over 1 GB".into());
+        }
+        notes.extend(self.sides.iter().filter_map(|side| {
+            side.robots_txt_without_policy()?
+                .misspelt_lines_caution("for them other URLs may change")
+        }));
         let [old, new] = self.sides.each_ref().map(ComparedSide::display_name);
         SiteDifference {
             is_plain,

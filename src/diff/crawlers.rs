@@ -7,6 +7,7 @@ use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;
 use crate::policy::site::CrawlerRules;
 use crate::verdict::claim_label;
+use Claim::*;
 use std::collections::BTreeSet;
 
 /// These come first, because long lists are cut.
@@ -55,15 +56,12 @@ pub fn is_wanted(name: &str, wanted: &[String]) -> bool {
 
 /// Groups all crawlers: those of the registry, the tokens of both sites, `other` and `tool`. Leaves
 /// out crawlers that neither site judges. With `wanted`, ids or tokens, groups those crawlers alone.
-pub fn group_crawlers(
-    sites: [&Site; 2],
-    registry: &Registry,
-    wanted: &[String],
-) -> Vec<CrawlerClass> {
+pub fn group_crawlers(sites: [&Site; 2], wanted: &[String]) -> Vec<CrawlerClass> {
+    let registry = Registry::builtin();
     let mut all: Vec<(String, [Claim; 2])> = (0..)
         .map(CrawlerIndex)
         .zip(registry.crawlers())
-        .map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2]))
+        .map(|(index, crawler)| (crawler.id.clone(), [Known(index); 2]))
         .collect();
     for token in sites
         .iter()
@@ -77,13 +75,12 @@ pub fn group_crawlers(
             .zip(sites)
             .rev()
             .find_map(|(claim, site)| {
-                matches!(claim, Claim::PolicyToken(_))
-                    .then(|| claim_label(claim, registry, Some(site)))?
+                matches!(claim, PolicyToken(_)).then(|| claim_label(claim, registry, Some(site)))?
             });
         all.push((name.unwrap_or(&token).to_owned(), claims));
     }
-    all.push(("other".into(), [Claim::UnknownBot; 2]));
-    all.push(("tool".into(), [Claim::Tool; 2]));
+    all.push(("other".into(), [UnknownBot; 2]));
+    all.push(("tool".into(), [Tool; 2]));
     all.retain(|(name, _)| is_wanted(name, wanted));
     let mut classes: Vec<CrawlerClass> = Vec::new();
     for (name, claims) in all {

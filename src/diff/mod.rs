@@ -17,8 +17,10 @@ pub use show::{render_csv, render_markdown, render_text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::collections::BTreeMap;
+
+use AccessEffect::*;
 
 /// The old or the new rules.
 pub struct ComparedRules {
@@ -76,13 +78,15 @@ impl Difference {
     /// Whether a log was compared, and no crawler gains access. That does not show that nothing
     /// opens: crawlers that obey never request what is closed to them.
     fn may_hide_gains(&self) -> bool {
-        self.basis == ComparisonBasis::Log && !self.has_effect(AccessEffect::Gains)
+        self.basis == ComparisonBasis::Log && !self.has_effect(Gains)
     }
 
     /// Whether a change has this effect on a crawler.
     pub fn has_effect(&self, effect: AccessEffect) -> bool {
-        let mut changes = self.sites.iter().flat_map(|site| &site.access);
-        changes.any(|change| change.effect == effect)
+        self.sites
+            .iter()
+            .flat_map(|site| &site.access)
+            .any(|change| change.effect == effect)
     }
 }
 
@@ -155,9 +159,9 @@ pub struct AccessChange {
 pub struct Occurrences {
     /// The shortest URL.
     pub url: String,
-    /// The first 10,000 URLs for which access changes.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub urls: BTreeSet<String>,
+    /// The URLs for which access changes, each with its requests of crawlers (1 without a log).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub urls: BTreeMap<String, u64>,
     /// URLs, or requests of crawlers.
     pub count: u64,
     /// Requests of visitors, tools, and clients that only pretend to be a crawler.
@@ -175,18 +179,21 @@ impl Occurrences {
     }
 
     /// Counts a URL or request, and keeps its URL if it is the shortest so far. `number` identifies
-    /// it: a second call with the same number, for another crawler, does not count it again.
-    fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
+    /// it: a second call with the same number, for another crawler, does not count it again. Returns
+    /// whether it counted.
+    fn add(&mut self, number: u64, url: &str, is_crawler: bool) -> bool {
+        let is_new = self.last != number;
         let counted = if is_crawler {
             &mut self.count
         } else {
             &mut self.others
         };
-        *counted += u64::from(self.last != number);
+        *counted += u64::from(is_new);
         self.last = number;
         if self.url.is_empty() || (url.len(), url) < (self.url.len(), self.url.as_str()) {
             self.url = url.to_owned();
         }
+        is_new
     }
 }
 
@@ -206,17 +213,17 @@ impl AccessEffect {
     /// Words for people.
     fn words(self) -> &'static str {
         match self {
-            AccessEffect::Loses => "lose access",
-            AccessEffect::Gains => "gain access",
-            AccessEffect::Changes => "get another answer",
+            Loses => "lose access",
+            Gains => "gain access",
+            Changes => "get another answer",
         }
     }
 
     fn from_treatments(old: &CrawlerTreatment, new: &CrawlerTreatment) -> AccessEffect {
         match new.access_rank().cmp(&old.access_rank()) {
-            Ordering::Less => AccessEffect::Loses,
-            Ordering::Greater => AccessEffect::Gains,
-            Ordering::Equal => AccessEffect::Changes,
+            Less => Loses,
+            Greater => Gains,
+            Equal => Changes,
         }
     }
 }
@@ -234,6 +241,9 @@ pub struct CrawlerTreatment {
     /// The line of robots.txt that decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Whether this line of a file is misspelt, so that other crawlers than Google's may ignore it.
+    #[serde(rename = "misspelt", skip_serializing_if = "std::ops::Not::not")]
+    pub is_misspelt: bool,
     /// `file:line:column` of the line behind the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -38,10 +38,11 @@ pub fn match_sites(sides: [&ComparedRules; 2]) -> Vec<SitePair> {
         .flat_map(|side| side.snapshot.sites())
         .flat_map(hosts_of_site)
         .collect();
-    let mut of_all_hosts = sides
-        .iter()
-        .filter(|side| side.snapshot.site_for_host(b"").is_some());
-    if hosts.len() > 1 && of_all_hosts.all(|side| side.is_one_file) {
+    if hosts.len() > 1
+        && sides
+            .iter()
+            .all(|side| side.is_one_file || side.snapshot.site_for_host(b"").is_none())
+    {
         hosts.remove(EVERY_OTHER_HOST);
     }
     let mut pairs: Vec<SitePair> = Vec::new();

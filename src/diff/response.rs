@@ -66,10 +66,10 @@ pub fn header_changes_of_kinds(
         .0
         .iter()
         .map(|(kind, status)| (kind.as_str(), *status))
-        .filter(|kind| *kind != (PAGE_TYPE, 200));
-    let others = others.filter(|(kind, _)| {
-        example_extension(kind).is_none_or(|(_, media)| media == likely_content_type(target))
-    });
+        .filter(|kind| *kind != (PAGE_TYPE, 200))
+        .filter(|(kind, _)| {
+            example_extension(kind).is_none_or(|(_, media)| media == likely_content_type(target))
+        });
     for (kind, status) in page.chain(others) {
         let [old, new] = sides.map(|decided| tag_lines(decided, status, kind.as_bytes()));
         let is_known = found
@@ -133,6 +133,8 @@ fn signals_change(sides: [SiteDecision<'_>; 2]) -> Option<HeaderChange> {
 /// The lines of X-Robots-Tag that a site sends for a status and type.
 fn tag_lines(decided: SiteDecision<'_>, status: u16, media: &[u8]) -> Vec<String> {
     let (site, decision) = decided;
-    let lines = site.tags.tags(&decision.path_rules, status, Some(media));
-    lines.map(|lines| lines.lines.clone()).unwrap_or_default()
+    site.tags
+        .tags(&decision.path_rules, status, Some(media))
+        .map(|lines| lines.lines.clone())
+        .unwrap_or_default()
 }

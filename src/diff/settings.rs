@@ -41,8 +41,11 @@ pub fn changed_settings(sites: [&Site; 2], classes: &[CrawlerClass]) -> Vec<Sett
         sort_crawlers(&mut change.crawlers);
     }
     let texts = sites.map(|site| {
-        let origin_tags = site.origin_tags.into();
-        SiteSettingsText { site, origin_tags }.to_string()
+        SiteSettingsText {
+            site,
+            origin_tags: site.origin_tags.into(),
+        }
+        .to_string()
     });
     found.extend(changed_lines(texts, &[]));
     found
@@ -86,9 +89,11 @@ impl CrawlerSettingsText<'_> {
 
     /// The lines of its group other than rules, such as Content-Signal.
     fn group_lines(&self) -> &[ExtensionLine] {
-        let group = self.rules.binding.group();
-        let group = group.and_then(|group| self.site.document.groups.get(group));
-        group.map_or(&[], |group| &group.extensions)
+        self.rules
+            .binding
+            .group()
+            .and_then(|group| self.site.document.groups.get(group))
+            .map_or(&[], |group| &group.extensions)
     }
 }
 
@@ -103,10 +108,12 @@ struct SiteSettingsText<'a> {
 impl SiteSettingsText<'_> {
     /// The sitemaps. Those of a robots.txt without a policy may be ones that crawlers cannot reach.
     fn sitemaps(&self) -> BTreeSet<String> {
-        let origin = self.site.origin.iter();
-        let origin = origin.filter(|_| self.site.policy.hosts.is_empty());
-        let of_origin = origin.flat_map(|origin| origin.file.sitemaps().map(Cow::into_owned));
-        let own = self.site.document.sitemaps.iter().cloned();
-        own.chain(of_origin).collect()
+        let mut sitemaps = BTreeSet::from_iter(self.site.document.sitemaps.iter().cloned());
+        if let Some(origin) = &self.site.origin
+            && self.site.policy.hosts.is_empty()
+        {
+            sitemaps.extend(origin.file.sitemaps().map(Cow::into_owned));
+        }
+        sitemaps
     }
 }

@@ -1,6 +1,6 @@
 //! Renders the result of `crawlgate diff` ([`Difference`]): [`render_text`] for a terminal,
-//! [`render_markdown`] for a pull request, [`render_csv`] for a spreadsheet. URLs and lines of robots.txt are escaped, because they
-//! may come from anybody's pull request.
+//! [`render_markdown`] for a pull request, [`render_csv`] for a spreadsheet. URLs and lines of
+//! robots.txt are escaped, because they may come from anybody's pull request.
 
 use super::{
     AccessChange, AccessEffect, ComparisonBasis, Difference, HeaderChange, SiteDifference,
@@ -9,6 +9,7 @@ use crate::numbers::{plural_thousands, thousands};
 use crate::printable::{clip, join, printable};
 use askama::Template;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// Further crawlers are only counted.
 const MAX_NAMED: usize = 6;
@@ -32,9 +33,9 @@ struct DifferenceText<'a> {
     difference: &'a Difference,
 }
 
-/// Renders the difference as CSV.
-pub fn render_csv(difference: &Difference) -> String {
-    DifferenceCsv { difference }.to_string()
+/// Renders the difference as CSV, row by row while it is printed.
+pub fn render_csv(difference: &Difference) -> impl Display {
+    DifferenceCsv { difference }
 }
 
 #[derive(Template)]
@@ -84,10 +85,9 @@ pub fn render_markdown(difference: &Difference) -> String {
     let mut length = 0;
     for site in &difference.sites {
         let mut texts = [MAX_ROWS, 50, 10, 2].into_iter().map(|max_rows| {
-            let basis = difference.basis;
             SiteMarkdown {
                 site,
-                basis,
+                basis: difference.basis,
                 max_rows,
             }
             .to_string()
@@ -110,11 +110,11 @@ fn site_counts(site: &SiteDifference) -> String {
             .or_default()
             .extend(&change.crawlers);
     }
-    let counts = crawlers.iter().map(|(effect, crawlers)| {
+    let mut counts = Vec::new();
+    for (effect, crawlers) in crawlers {
         let crawlers = plural_thousands(crawlers.len(), "crawler");
-        format!("{}: {crawlers}", effect.words())
-    });
-    let mut counts: Vec<String> = counts.collect();
+        counts.push(format!("{}: {crawlers}", effect.words()));
+    }
     for (number, what) in [
         (site.responses.len(), "header"),
         (site.settings.len(), "setting"),
@@ -202,10 +202,6 @@ fn markdown_code(text: impl AsRef<str>) -> String {
             .unwrap_or(0)
             + 1,
     );
-    let blank = if text.starts_with('`') || text.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
+    let blank = if text.contains('`') { " " } else { "" };
     format!("{ticks}{blank}{text}{blank}{ticks}")
 }

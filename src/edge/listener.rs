@@ -19,6 +19,7 @@ use crate::answers::Rejection;
 use crate::files::is_file_limit;
 use crate::forwarding::{ConnectionPeer, is_trusted};
 use crate::requests::{ClientConnection, HttpsRedirect, LimitReached};
+use CloseReason::*;
 use async_trait::async_trait;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -54,7 +55,7 @@ impl ServeConnection for ListenerService {
         if is_file_limit(error) {
             self.edge.requests.record_unaccepted();
         }
-        self.edge.close_log.record(CloseReason::Accept, None, error);
+        self.edge.close_log.record(Accept, None, error);
     }
 }
 
@@ -71,7 +72,7 @@ impl ListenerService {
         // Everyone may connect to the proxy.
         if edge.responder.is_some() && !is_trusted(peer.ip(), &edge.decision_peers) {
             edge.close_log
-                .record(CloseReason::Untrusted, Some(peer.ip()), &"not trusted");
+                .record(Untrusted, Some(peer.ip()), &"not trusted");
             return try_write_rejection(&stream, Rejection::Untrusted);
         }
         let gauge = edge.metrics.open_connection();
@@ -114,11 +115,8 @@ impl ListenerService {
         let shared = connection.client.clone();
         self.serve_http(Box::new(connection), is_http2, stops).await;
         if shared.is_stalled() {
-            edge.close_log.record(
-                CloseReason::Stall,
-                Some(client.ip()),
-                &"the client reads nothing",
-            );
+            edge.close_log
+                .record(Stall, Some(client.ip()), &"the client reads nothing");
         }
     }
 
@@ -127,9 +125,7 @@ impl ListenerService {
     async fn serve_unix(&self, stream: UnixStream, stops: StopSignals) {
         let edge = &self.edge;
         let Ok(_admitted) = edge.admission.admit(1) else {
-            return edge
-                .close_log
-                .record(CloseReason::TooMany, None, &"too many");
+            return edge.close_log.record(TooMany, None, &"too many");
         };
         let gauge = edge.metrics.open_connection();
         let shared = ClientConnection::new(
@@ -152,8 +148,8 @@ impl ListenerService {
     /// Closes a connection beyond the limits. In clear text the client gets a 503.
     fn reject_excess(&self, stream: &TcpStream, client: IpAddr, full: LimitReached) {
         let reason = match full {
-            LimitReached::Total => CloseReason::TooMany,
-            LimitReached::Address => CloseReason::TooManyOfOne,
+            LimitReached::Total => TooMany,
+            LimitReached::Address => TooManyOfOne,
         };
         self.edge
             .close_log
@@ -190,7 +186,7 @@ impl ListenerService {
         };
         self.edge
             .close_log
-            .record(CloseReason::ProxyHeader, Some(peer.ip()), &detail);
+            .record(ProxyHeader, Some(peer.ip()), &detail);
         Err(())
     }
 
@@ -238,13 +234,11 @@ impl ListenerService {
                 ..
             })) => Some((Box::new(stream), Some(version), speaks_http2)),
             Ok(Err(error)) => {
-                edge.close_log
-                    .record(CloseReason::Handshake, Some(client), &error);
+                edge.close_log.record(Handshake, Some(client), &error);
                 None
             }
             Err(late) => {
-                edge.close_log
-                    .record(CloseReason::HandshakeTimeout, Some(client), &late);
+                edge.close_log.record(HandshakeTimeout, Some(client), &late);
                 None
             }
         }

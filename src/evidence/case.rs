@@ -281,8 +281,9 @@ fn case_ranges(
             .min(head.entries);
         let before = database
             .last_entry_of_kind(id, kind, begins + 1)?
-            .filter(|before| begins - before <= MAX_ENTRIES_BEFORE);
-        let before = before.unwrap_or(begins).min(begins.saturating_sub(1));
+            .filter(|before| begins - before <= MAX_ENTRIES_BEFORE)
+            .unwrap_or(begins)
+            .min(begins.saturating_sub(1));
         ranges[place] = ChainRange {
             id,
             numbers: before.max(first_number).min(head.entries)..head.entries,
@@ -340,10 +341,9 @@ fn export_chain(
 /// of the checkpoint.
 fn head_proofs(heads: &[ChainHead], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(ChainHead::leaf_hash).collect();
-    let places = names
+    names
         .iter()
-        .filter_map(|name| heads.iter().position(|head| head.chain == *name));
-    places
+        .filter_map(|name| heads.iter().position(|head| head.chain == *name))
         .map(|place| HeadProof {
             head: heads[place].clone(),
             place,
@@ -364,15 +364,16 @@ pub struct ExportedLog {
 /// # Errors
 /// The file is not a case.
 pub fn read_exported_logs(archive: &[u8]) -> Result<Vec<ExportedLog>, CaseError> {
-    let logs = (1..).zip(read_logs(archive)?.logs);
-    logs.map(|(number, files)| {
-        let key = file_text(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
-        Ok(ExportedLog {
-            key: key.ok_or(NoKey(number))?,
-            files,
+    (1..)
+        .zip(read_logs(archive)?.logs)
+        .map(|(number, files)| {
+            let key = file_text(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
+            Ok(ExportedLog {
+                key: key.ok_or(NoKey(number))?,
+                files,
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// The bytes of a case with the logs of this machine and those that other machines exported
@@ -424,11 +425,10 @@ fn check_same_subject(findings: &CaseFindings) -> Result<(), CaseError> {
     };
     for log in &findings.logs {
         if (&log.site, &log.crawler) != (&first.site, &first.crawler) {
-            let other = format!(
+            return Err(Mismatch(format!(
                 "one is about {} on {}, one about {} on {}",
                 first.crawler, first.site, log.crawler, log.site
-            );
-            return Err(Mismatch(other));
+            )));
         }
     }
     duplicate_log(&findings.logs).map_or(Ok(()), |log| {

@@ -40,8 +40,7 @@ impl ArchiveError {
 }
 
 /// `report` is used only for several logs.
-pub fn join_logs(logs: Vec<CaseFiles>, report: String) -> CaseFiles {
-    let mut logs = logs;
+pub fn join_logs(mut logs: Vec<CaseFiles>, report: String) -> CaseFiles {
     if logs.len() == 1 {
         return logs.remove(0);
     }
@@ -74,8 +73,7 @@ pub fn read_logs(archive: &[u8]) -> Result<SplitCase, ArchiveError> {
 }
 
 /// Undoes [`join_logs`].
-fn split_logs(files: CaseFiles) -> Result<SplitCase, ArchiveError> {
-    let mut files = files;
+fn split_logs(mut files: CaseFiles) -> Result<SplitCase, ArchiveError> {
     if !files.keys().any(|path| path.starts_with("logs/")) {
         return Ok(SplitCase {
             logs: vec![files],
@@ -85,10 +83,10 @@ fn split_logs(files: CaseFiles) -> Result<SplitCase, ArchiveError> {
     let common_report = files.remove(REPORT_FILE);
     let mut by_name: BTreeMap<String, CaseFiles> = BTreeMap::new();
     for (path, bytes) in files {
-        let part = path
+        let Some((name, file)) = path
             .strip_prefix("logs/")
-            .and_then(|rest| rest.split_once('/'));
-        let Some((name, file)) = part else {
+            .and_then(|rest| rest.split_once('/'))
+        else {
             return Err(UnknownFile(path));
         };
         by_name

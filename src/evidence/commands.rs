@@ -121,13 +121,7 @@ pub struct ChainStatus {
 /// # Errors
 /// The log cannot be read.
 pub fn log_status(log: &OpenEvidenceLog) -> Result<LogStatus, DatabaseError> {
-    let chains = log.database.chains()?.into_iter().map(|chain| ChainStatus {
-        site: chain.head.chain.site,
-        crawler: chain.head.chain.crawler,
-        entries: chain.head.entries,
-        first: chain.first_number,
-        last: chain.last_time,
-    });
+    let chains = log.database.chains()?;
     Ok(LogStatus {
         key: log.key.verify_key().to_line(),
         complete_until: log.state.complete_until.clone(),
@@ -136,6 +130,15 @@ pub fn log_status(log: &OpenEvidenceLog) -> Result<LogStatus, DatabaseError> {
             .database
             .last_checkpoint()?
             .map(|(number, time, _, authority)| (number, time, authority)),
-        chains: chains.collect(),
+        chains: chains
+            .into_iter()
+            .map(|chain| ChainStatus {
+                site: chain.head.chain.site,
+                crawler: chain.head.chain.crawler,
+                entries: chain.head.entries,
+                first: chain.first_number,
+                last: chain.last_time,
+            })
+            .collect(),
     })
 }

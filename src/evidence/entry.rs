@@ -150,9 +150,10 @@ pub fn parse_chain(text: &str) -> Result<Vec<EvidenceEntry>, Finding> {
         return Err(Finding::new("chain-cut-off", "the last line is cut off"));
     }
     for (place, line) in text.split_terminator('\n').enumerate() {
-        let entry = parse_next_entry(line, entries.last(), hash)
-            .map_err(|(id, fault)| Finding::new(id, format!("line {} {fault}", place + 1)))?;
-        entries.push(entry);
+        entries.push(
+            parse_next_entry(line, entries.last(), hash)
+                .map_err(|(id, fault)| Finding::new(id, format!("line {} {fault}", place + 1)))?,
+        );
         hash = line_hash(line);
     }
     Ok(entries)
@@ -236,11 +237,12 @@ impl DocumentRef {
 /// The SHA-256 sums of the robots.txt files that an entry names: the one in `sha256`, and those in
 /// `cached_sha256`.
 pub fn named_robots_files(entry: &EvidenceEntry) -> Vec<Hash> {
-    let hashes = entry
+    entry
         .data_text("sha256")
         .into_iter()
-        .chain(entry.data_texts("cached_sha256"));
-    hashes.filter_map(Hash::parse).collect()
+        .chain(entry.data_texts("cached_sha256"))
+        .filter_map(Hash::parse)
+        .collect()
 }
 
 /// The lists that a `proof` entry names, as JSON. Empty for other entries.

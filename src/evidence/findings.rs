@@ -4,12 +4,21 @@
 
 use crate::finding::Finding;
 use crate::hash::Hash;
+use crate::numbers::plural_thousands;
+use crate::printable::{join, join_first};
 use crate::record::{RecordField, RecordRow};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use RecordField::*;
+
+/// More hosts, rules or lines are only counted.
+pub const MAX_NAMED: usize = 3;
+
+/// What is said of a request to a page with a published reservation.
+pub const RESERVED_PAGE: &str =
+    "to a page with a published reservation (TDM, Content-Signal or Content-Usage)";
 
 /// The result of checking a case.
 #[derive(Default, Serialize)]
@@ -61,8 +70,10 @@ pub struct LogFindings {
     pub faults: Vec<Finding>,
     /// Successful checks.
     pub holds: Vec<Finding>,
-    /// The timestamp of the newest checkpoint that has one.
-    pub timestamp: Option<CheckpointTimestamp>,
+    /// The timestamps of checkpoints, in the order of the checkpoints.
+    pub timestamps: Vec<CheckpointTimestamp>,
+    /// How many gaps of the log are in the span.
+    pub gaps: usize,
     /// The number of personal values that were deleted.
     pub withdrawn: u64,
     /// What cannot be known: gaps, and what no log shows.
@@ -94,6 +105,13 @@ impl LogFindings {
         });
     }
 
+    /// Adds a fault that these lines of a file have, if there are any.
+    pub fn add_lines_fault(&mut self, id: &'static str, fault: &str, lines: Vec<usize>) {
+        if !lines.is_empty() {
+            self.add_fault(id, format!("{fault}: {}", join_first(lines, MAX_NAMED)));
+        }
+    }
+
     /// Adds a successful check.
     pub fn add_check(&mut self, id: &'static str, message: impl Into<String>) {
         self.holds.push(Finding::new(id, message));
@@ -102,6 +120,14 @@ impl LogFindings {
     /// Adds something that cannot be known.
     pub fn add_unknown(&mut self, id: &'static str, message: impl Into<String>) {
         self.unknown.push(Finding::new(id, message));
+    }
+
+    /// `, except 2 gaps`; empty without a gap in the span.
+    pub fn gaps_text(&self) -> String {
+        match self.gaps {
+            0 => String::new(),
+            gaps => format!(", except {}", plural_thousands(gaps, "gap")),
+        }
     }
 }
 
@@ -130,6 +156,8 @@ pub struct ProofFinding {
     /// Whether the case has the value that it is about: the whole address, or the signed text.
     /// Otherwise only the site says whose requests these are.
     pub is_complete: bool,
+    /// Whether it rests on a list or keys that the site supplied itself.
+    pub is_supplied: bool,
     /// Its parts, and which of them were checked.
     pub says: Vec<Finding>,
     /// How many requests of the case refer to it.
@@ -228,20 +256,15 @@ impl RequestFinding {
         self.field_text(Reserved).is_some()
     }
 
-    /// What a request without a licence, or one that simply passed, is recorded for. `None` for every
-    /// other request.
-    pub fn passing_words(&self) -> Option<&'static str> {
+    /// Whether the request had a licence token, which was not checked.
+    pub fn has_license_token(&self) -> bool {
+        self.field_text(LicenseToken).is_some()
+    }
+
+    /// Whether the request lacked a licence or simply passed: its kind is no reason.
+    pub fn is_allowed(&self) -> bool {
         let kind = self.field_text_or_empty(Kind);
-        let passed = matches!(&*kind, "allowed" | "not_bound") && !self.is_disallowed();
-        if self.lacks_license() {
-            Some("without a licence")
-        } else if passed && self.field_text(LicenseToken).is_some() {
-            Some("with a licence token")
-        } else if passed && self.is_reserved() {
-            Some("to a page with a published reservation (TDM, Content-Signal or Content-Usage)")
-        } else {
-            None
-        }
+        matches!(&*kind, "allowed" | "not_bound") && !self.is_disallowed() || self.lacks_license()
     }
 
     /// What the kind of the request means. The kind itself if it says that.
@@ -269,15 +292,20 @@ impl RequestFinding {
 
     /// What the request is recorded as, for people.
     pub fn kind_words(&self) -> String {
-        let mut words = match self.passing_words() {
-            Some(words) => format!("not disallowed by robots.txt; {words}"),
-            None => self.kind_reason().into_owned(),
-        };
-        if self.is_reserved() && !words.contains("reservation") {
-            words +=
-                "; to a page with a published reservation (TDM, Content-Signal or Content-Usage)";
+        let mut words = vec![self.kind_reason()];
+        if self.is_allowed() {
+            words[0] = "not disallowed by robots.txt".into();
         }
-        words
+        if self.lacks_license() {
+            words.push("without a licence".into());
+        }
+        if self.has_license_token() {
+            words.push("with a licence token".into());
+        }
+        if self.is_reserved() {
+            words.push(RESERVED_PAGE.into());
+        }
+        join(words, "; ")
     }
 
     /// The text of a field; empty if it was not recorded.

@@ -140,8 +140,7 @@ impl LogKeys {
     pub fn verify_checkpoint(&self, note: &str) -> Option<Checkpoint> {
         let (unchecked, _) = split_note(note)?;
         let number = Checkpoint::parse(unchecked)?.number;
-        let mut keys = self.0.iter().rev();
-        let (_, key) = keys.find(|(from, _)| *from <= number)?;
+        let (_, key) = self.0.iter().rev().find(|(from, _)| *from <= number)?;
         Checkpoint::parse(key.open_note(note)?)
     }
 }

@@ -34,13 +34,14 @@ pub fn add_manifest(files: &mut CaseFiles, key: &SigningKey) {
 /// `manifest-unsigned`: the manifest is missing, or not signed by `key`. `manifest-other-files`:
 /// the files are not those of the manifest; the message names the first that differs.
 pub fn check_manifest(files: &CaseFiles, key: &VerifyKey) -> Result<usize, Finding> {
-    let signed = file_text(files, MANIFEST_FILE).and_then(|note| key.open_note(note));
-    let signed = signed.ok_or_else(|| {
-        Finding::new(
-            "manifest-unsigned",
-            "manifest.txt is missing, or the key did not sign it",
-        )
-    })?;
+    let signed = file_text(files, MANIFEST_FILE)
+        .and_then(|note| key.open_note(note))
+        .ok_or_else(|| {
+            Finding::new(
+                "manifest-unsigned",
+                "manifest.txt is missing, or the key did not sign it",
+            )
+        })?;
     let found = manifest_text(files);
     if found == signed {
         return Ok(files.len() - 1);

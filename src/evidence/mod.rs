@@ -59,11 +59,11 @@ use entry::{
 };
 pub use entry::{ChainName, format_time};
 use examine::examine_logs;
-use findings::duplicate_log;
 pub use findings::{
     CaseFindings, CheckpointTimestamp, LogFindings, ProofFinding, PublishedVersion, RequestFinding,
     ServedRobotsTxt,
 };
+use findings::{MAX_NAMED, RESERVED_PAGE, duplicate_log};
 use keys::LogKeys;
 pub use log::EvidenceRecorder;
 pub use note::{NoteKeyError, SigningKey, VerifyKey};

@@ -165,11 +165,11 @@ impl SigningKey {
     /// # Errors
     /// It is no private key.
     pub fn parse(line: &str) -> Result<SigningKey, NoteKeyError> {
-        let key = line
+        let (name, hash, seed) = line
             .trim()
             .strip_prefix("PRIVATE+KEY+")
-            .and_then(parse_key_line);
-        let (name, hash, seed) = key.ok_or(NoKey)?;
+            .and_then(parse_key_line)
+            .ok_or(NoKey)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoKey)?;
         let key = SigningKey {
             name: name.to_owned(),
@@ -200,8 +200,11 @@ impl SigningKey {
 
     /// Signs a text, which must end with a newline. The note is the text and the signature.
     pub fn sign_note(&self, text: &str) -> String {
-        let signature = self.pair.sign(text.as_bytes());
-        let bytes = [self.verify_key().key_hash().as_slice(), signature.as_ref()].concat();
+        let bytes = [
+            self.verify_key().key_hash().as_slice(),
+            self.pair.sign(text.as_bytes()).as_ref(),
+        ]
+        .concat();
         format!("{text}\n\u{2014} {} {}\n", self.name, BASE64.encode(bytes))
     }
 }

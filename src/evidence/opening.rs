@@ -127,8 +127,8 @@ fn read_log(directory: &Path) -> Result<OpenEvidenceLog, DatabaseError> {
     }
     let database = EvidenceDatabase::open(directory, false)?;
     let state = database.state()?.ok_or(NoLog)?;
-    let key = read_signing_key(directory, &state.id, database.rotated_key()?.as_deref());
-    let key = key.ok_or(Damaged(KeyLost))?;
+    let key = read_signing_key(directory, &state.id, database.rotated_key()?.as_deref())
+        .ok_or(Damaged(KeyLost))?;
     Ok(OpenEvidenceLog {
         database,
         key,
@@ -192,12 +192,11 @@ fn rename_damaged_files(directory: &Path, now: SystemTime) -> io::Result<()> {
         NEXT_KEY_FILE,
         RUN_COUNT_FILE,
     ] {
-        match fs::rename(
-            directory.join(name),
-            directory.join(format!("{name}.former-{suffix}")),
-        ) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let former = directory.join(format!("{name}.former-{suffix}"));
+        if let Err(error) = fs::rename(directory.join(name), former)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
         }
     }
     Ok(())

@@ -19,8 +19,6 @@ use std::net::IpAddr;
 
 /// The file of a case with the proofs from before its span.
 pub const EARLIER_PROOFS_FILE: &str = "proofs.jsonl";
-/// The id of the finding that the site supplied lists or keys itself.
-pub const SUPPLIED_LISTS: &str = "supplied-lists";
 /// The most proofs that are remembered as written. Clients choose how many there are.
 const MAX_REMEMBERED: usize = 20_000;
 
@@ -95,6 +93,7 @@ pub fn read_earlier_proofs(
         return Vec::new();
     };
     let mut earlier: Vec<EvidenceEntry> = Vec::new();
+    let mut wrong = Vec::new();
     for (place, line) in text.split_terminator('\n').enumerate() {
         let hash = line_hash(line);
         let last = earlier.last().map(|entry| entry.number);
@@ -106,17 +105,14 @@ pub fn read_earlier_proofs(
         });
         match entry {
             Some(entry) => earlier.push(entry),
-            None => {
-                findings.add_fault(
-                    "unnamed-proof",
-                    format!(
-                        "{EARLIER_PROOFS_FILE}: no entry names the proof in line {}",
-                        place + 1
-                    ),
-                );
-            }
+            None => wrong.push(place + 1),
         }
     }
+    findings.add_lines_fault(
+        "unnamed-proof",
+        "proofs.jsonl: no entry names the proofs in these lines",
+        wrong,
+    );
     earlier
 }
 
@@ -159,10 +155,6 @@ pub fn add_proof_findings(
             }
         }
     }
-    let supplied = used
-        .iter()
-        .filter(|number| has_supplied_list(known[*number].0))
-        .count();
     for number in used {
         let requests = findings
             .requests
@@ -183,11 +175,12 @@ pub fn add_proof_findings(
             means: entry.text_or_empty("means"),
             client: client_text(personal, entry),
             is_complete: is_complete(entry, personal),
+            is_supplied: has_supplied_list(entry),
             says,
             requests,
         });
     }
-    add_proof_sums(supplied, findings);
+    add_proof_sums(findings);
     if missing > 0 {
         findings.add_unknown(
             "deleted-proofs",
@@ -197,11 +190,13 @@ pub fn add_proof_findings(
 }
 
 /// Adds how many proofs were checked again, how many cannot be, and how many rest on files that the
-/// site `supplied`.
-fn add_proof_sums(supplied: usize, findings: &mut LogFindings) {
+/// site supplied.
+fn add_proof_sums(findings: &mut LogFindings) {
+    let proofs = findings.proofs.iter();
+    let supplied = proofs.filter(|proof| proof.is_supplied).count();
     if supplied > 0 {
         findings.add_unknown(
-            SUPPLIED_LISTS,
+            "supplied-lists",
             format!(
                 "whether the lists or keys of {} of identity are the operator's: the site supplied these files itself",
                 plural_thousands(supplied, "proof")

@@ -4,15 +4,18 @@
 //! listed under headings of their own. The template is `templates/case.html`.
 
 use super::summary::{
-    IdentityAssurance, case_summary, clients_text, format_time, hosts_text, requests_with,
+    IdentityAssurance, RequestFact, case_summary, clients_text, count_requests, format_time,
+    hosts_text, license_names, requests_with, rule_names,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
+use crate::numbers::thousands;
 use crate::printable::join;
 use crate::record::RecordField;
 use crate::report::crawler_name;
 use askama::Template;
 use askama::filters::Escaper;
 use std::fmt::{self, Display, Write};
+use strum::VariantArray;
 
 use RecordField::*;
 
@@ -65,28 +68,23 @@ fn has_long_word(text: impl Display) -> bool {
         .any(|word| word.len() > LONG_WORD)
 }
 
-/// The rule that decided, its place in the policy, and its line in a file of the case.
-fn rule_text(request: &RequestFinding) -> String {
-    let parts = [RecordField::Rule, RecordField::RuleSource].map(|field| request.field_text(field));
-    let in_case = request.rule_in_case.as_deref().map(Into::into);
-    join(parts.into_iter().flatten().chain(in_case), ", ")
-}
-
-/// The kind of the request, and whether it counts by a declared robots.txt.
-fn kind_text(request: &RequestFinding) -> String {
-    let kind = request.kind_words();
-    match request.field_text_or_empty(History).as_ref() {
-        "declared" if request.is_disallowed() => {
-            format!("{kind}; only the site says which robots.txt it had before crawlgate")
-        }
-        _ => kind,
-    }
+/// The text with only the first 12 digits of each SHA-256.
+fn shorten_hashes(text: impl Display) -> String {
+    text.to_string()
+        .split_inclusive(|letter: char| !letter.is_ascii_hexdigit())
+        .map(
+            |word| match word.bytes().filter(u8::is_ascii_hexdigit).count() {
+                64 => format!("{}…{}", &word[..12], &word[64..]),
+                _ => word.to_owned(),
+            },
+        )
+        .collect()
 }
 
 /// The verdict by the files of the case, with its remark.
 fn rejudged_text(request: &RequestFinding) -> String {
     let remark = request.remark.as_ref().map(|remark| format!("; {remark}"));
-    request.rejudged.to_owned() + &remark.unwrap_or_default()
+    shorten_hashes(request.rejudged.to_owned() + &remark.unwrap_or_default())
 }
 
 fn proofs_of<'f>(findings: &'f LogFindings, identity: &str) -> Vec<&'f ProofFinding> {
@@ -95,14 +93,6 @@ fn proofs_of<'f>(findings: &'f LogFindings, identity: &str) -> Vec<&'f ProofFind
         .iter()
         .filter(|proof| proof.identity == identity)
         .collect()
-}
-
-/// The kind of proof, with the number of its entry.
-fn proof_text(request: &RequestFinding) -> String {
-    let entry = request
-        .proof_entry
-        .map(|number| format!(" (entry {number})"));
-    request.field_text_or_empty(Proof).into_owned() + &entry.unwrap_or_default()
 }
 
 /// When a client with the same kind of identity was last served the version of the request, which
@@ -159,6 +149,21 @@ mod tests {
                 .collect(),
             proof_entry,
             ..RequestFinding::default()
+        }
+    }
+
+    #[test]
+    fn only_whole_hashes_are_shortened() {
+        let hash = "0123456789ab".repeat(6);
+        for (text, short) in [
+            (
+                format!("robots/{}.txt", &hash[..64]),
+                "robots/0123456789ab….txt",
+            ),
+            (format!("{}€", &hash[..62]), &format!("{}€", &hash[..62])),
+            (hash.clone(), &hash),
+        ] {
+            assert_eq!(shorten_hashes(text), *short);
         }
     }
 

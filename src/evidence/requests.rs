@@ -121,19 +121,9 @@ pub fn add_log_findings(
     findings: &mut LogFindings,
 ) {
     let [of_crawler, of_site, of_log] = chains;
-    for entry in of_site.iter() {
-        findings.published.push(PublishedVersion {
-            since: published_since(entry),
-            version: entry.text_or_empty("version"),
-            sha256: entry.text_or_empty("sha256"),
-            answer: entry.number_or_zero("answer"),
-            recorded: entry.time.clone(),
-            signals: entry
-                .data_texts("signals")
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        });
+    for entry in of_site {
+        let version = published_version(entry, findings.published.last());
+        findings.published.push(version);
     }
     findings.declared = declared_files(of_crawler, all);
     // Entries are written after their response, so a request may come before the robots.txt that was
@@ -168,11 +158,14 @@ pub fn add_log_findings(
         .retain(|request| time.contains(&request.recorded.as_str()));
     add_words_of_site(findings);
     // Deletion for age is reported by the check of the beginnings.
-    let gaps = of_log
+    for gap in of_log
         .iter()
         .chain(of_crawler)
-        .filter(|entry| entry.kind == "gap" && entry.data_text("reason") != Some("too_old"));
-    findings.unknown.extend(gaps.map(gap_finding));
+        .filter(|entry| entry.kind == "gap" && entry.data_text("reason") != Some("too_old"))
+    {
+        findings.gaps += usize::from(is_within(gap, findings));
+        findings.unknown.push(gap_finding(gap));
+    }
     if findings.withdrawn > 0 {
         findings.add_unknown(
             "withdrawn",
@@ -184,6 +177,27 @@ pub fn add_log_findings(
     }
     for sentence in ALWAYS_UNKNOWN {
         findings.add_unknown("never-known", sentence);
+    }
+}
+
+/// The publication of an entry; `last` is the one before it.
+fn published_version(entry: &EvidenceEntry, last: Option<&PublishedVersion>) -> PublishedVersion {
+    let answer = entry.number_or_zero("answer");
+    PublishedVersion {
+        // The file of a pause is older than the pause.
+        since: match answer {
+            200 if last.is_none_or(|last| last.answer == 200) => published_since(entry),
+            _ => entry.time.clone(),
+        },
+        version: entry.text_or_empty("version"),
+        sha256: entry.text_or_empty("sha256"),
+        answer,
+        recorded: entry.time.clone(),
+        signals: entry
+            .data_texts("signals")
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
@@ -201,9 +215,11 @@ fn add_words_of_site(findings: &mut LogFindings) {
             "whether the networks in the site's policy are the crawler's (proof: networks)",
         ),
     ] {
-        let requests = findings.requests.iter();
-        let requests = requests.filter(|request| request.field_text_or_empty(field) == value);
-        let count = requests.count();
+        let count = findings
+            .requests
+            .iter()
+            .filter(|request| request.field_text_or_empty(field) == value)
+            .count();
         if count > 0 {
             let requests = plural_thousands(count, "request");
             let message = format!("{what}: that is the site's word, for {requests}");
@@ -354,6 +370,14 @@ fn earlier_version_remark(
         "robots/{hash}.txt, published from {since} on, allows it. This is no excuse: by the log, every copy of that file was \
          too old for the crawler to use"
     ))
+}
+
+/// Whether a `gap` entry says that entries of the span may be missing.
+fn is_within(gap: &EvidenceEntry, findings: &LogFindings) -> bool {
+    let time = |name| gap.data_text(name).unwrap_or(&gap.time);
+    !matches!(gap.data_text("reason"), Some("clock" | "withdrawn"))
+        && *time("from") < *findings.to
+        && *time("until") >= *findings.from
 }
 
 /// The finding about a `gap` entry.

@@ -120,8 +120,7 @@ impl EvidenceSink {
         let cached: Vec<Hash> = documents.iter().map(|file| Hash::digest(&[file])).collect();
         let decision = &judged.decision;
         let site = &judged.entry().site;
-        let license = decision.license(site);
-        let license = license.filter(|_| decision.lacks_license());
+        let license = decision.license(site).filter(|_| decision.lacks_license());
         let data = json!({
             "arrived": format_time(request.arrival.arrived),
             "license": license.map(|license| &license.url),

@@ -1,9 +1,9 @@
-//! [`case_summary`] writes the first paragraphs of the report on a case (an excerpt of the
-//! evidence log, as one file). They say what the crawler did and when, how certain it is that the
-//! client was that crawler, and which facts the reader must take on trust from the site.
+//! [`case_summary`] writes the first sentences of the report on a case (an excerpt of the evidence
+//! log, as one file). They say what the crawler did and when, how certain it is that the client was
+//! that crawler, and which facts the reader must take on trust from the site. [`count_requests`] has
+//! the numbers below these sentences.
 
-use super::proofs::SUPPLIED_LISTS;
-use super::{CaseFindings, LogFindings, RequestFinding};
+use super::{CaseFindings, LogFindings, MAX_NAMED, RequestFinding};
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::join;
 use crate::record::{NO_CRAWLER, RecordField};
@@ -13,11 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use strum::VariantArray;
 
 use RecordField::*;
-
-/// More hosts or rules are only counted.
-const MAX_NAMED: usize = 3;
-
-const PROOF_SOURCE: &str = "The proof rests on the site's copy of a list, DNS names or keys. Compare this copy with what the operator publishes.";
 
 /// How sure the case is that the client of a request was the crawler.
 #[derive(Clone, Copy, Debug, PartialEq, VariantArray)]
@@ -37,9 +32,10 @@ pub enum IdentityAssurance {
 
 impl IdentityAssurance {
     pub fn from_request(request: &RequestFinding, findings: &LogFindings) -> IdentityAssurance {
-        let mut proofs = findings.proofs.iter();
-        let has_proof =
-            proofs.any(|proof| Some(proof.number) == request.proof_entry && proof.is_complete);
+        let has_proof = findings
+            .proofs
+            .iter()
+            .any(|proof| Some(proof.number) == request.proof_entry && proof.is_complete);
         match (&*request.field_text_or_empty(Identity), has_proof) {
             ("verified", true) => Proven,
             ("verified", false) => Asserted,
@@ -49,17 +45,14 @@ impl IdentityAssurance {
         }
     }
 
-    /// The clients of this identity as the subject of a sentence.
-    fn subject(self, crawler: &str) -> String {
-        let name = crawler_name(crawler);
+    /// The heading of the numbers of these requests.
+    pub fn heading(self) -> &'static str {
         match self {
-            Proven => name.to_owned(),
-            Asserted => format!("{name} (by the site's word alone)"),
-            Claimed => clients_text(crawler).replacen("clients", "unverified clients", 1),
-            Impostor => format!("clients that only pretended to be {name}"),
-            AssertedImpostor => {
-                format!("clients that only pretended to be {name} (by the site's word alone)")
-            }
+            Proven => "verified",
+            Asserted => "verified by the site's word alone",
+            Claimed => "not verified",
+            Impostor => "pretending",
+            AssertedImpostor => "pretending by the site's word alone",
         }
     }
 }
@@ -113,8 +106,8 @@ pub fn hosts_text(case: &CaseFindings) -> String {
     }
 }
 
-/// What the case shows: what happened (a line for each identity of clients), whose requests these
-/// were, and what rests on the word of the site.
+/// The sentences about what happened, about whose requests these were, and about what rests on the
+/// word of the site.
 pub fn case_summary(case: &CaseFindings) -> [String; 3] {
     [
         what_happened(case),
@@ -127,197 +120,162 @@ fn what_happened(case: &CaseFindings) -> String {
     let Some(first) = case.logs.first() else {
         return String::new();
     };
-    let hosts = hosts_text(case);
-    if case.logs.iter().all(|log| log.requests.is_empty()) {
-        return format!(
-            "From {} until {} the log has no request by {} against the rules of {hosts}.",
-            format_time(&first.from),
-            format_time(&first.to),
-            clients_text(&first.crawler)
-        );
-    }
-    let mut sentences = Vec::new();
-    for basis in IdentityAssurance::VARIANTS {
-        let logs = case.logs.iter();
-        let requests: Vec<_> = logs.flat_map(|log| requests_with(log, *basis)).collect();
-        if !requests.is_empty() {
-            let subject = basis.subject(&first.crawler);
-            sentences.push(requests_sentences(&requests, &subject, &hosts));
-        }
-    }
-    join(sentences, "\n")
-}
-
-/// What clients of one identity (`subject`) sent, a sentence for each fact.
-fn requests_sentences(requests: &[&RequestFinding], subject: &str, hosts: &str) -> String {
-    let mut times: Vec<String> = requests.iter().map(|one| format_time(&one.time)).collect();
+    let requests = case.logs.iter().flat_map(|log| &log.requests);
+    let mut times: Vec<String> = requests.clone().map(|one| format_time(&one.time)).collect();
     times.sort_unstable();
+    let count = plural_thousands(times.len(), "request");
     times.dedup();
+    let hosts = hosts_text(case);
+    let clients = clients_text(&first.crawler);
     let when = match times.as_slice() {
+        [] if !case.faults.is_empty() => {
+            return "The requests of this case cannot be counted, because it is not valid."
+                .to_owned();
+        }
+        [] => {
+            return format!(
+                "From {} until {} the log has no request by {clients} against the rules of {hosts}.",
+                format_time(&first.from),
+                format_time(&first.to)
+            );
+        }
+        [time] => format!("At {time}"),
         [begin, .., end] => format!("From {begin} until {end}"),
-        times => format!("At {}", times.concat()),
     };
-    let disallowed: Vec<_> = requests.iter().filter(|one| one.is_disallowed()).collect();
-    let unlicensed: Vec<_> = requests.iter().filter(|one| one.lacks_license()).collect();
-    let mut others = BTreeMap::new();
-    for one in requests {
-        if !one.is_disallowed() && !one.lacks_license() {
-            *others.entry(policy_words(one)).or_default() += 1;
-        }
-    }
-    let disallows = format!(
-        "that the robots.txt of {hosts} disallows{}",
-        names_text(&disallowed, "rules", |one| text(one, Rule))
-    );
-    let lacks = format!(
-        "to {hosts} without the licence that the site's policy asks for{}",
-        names_text(&unlicensed, "licences", |one| one.license.clone())
-    );
-    let mut facts = vec![(disallows, disallowed.len()), (lacks, unlicensed.len())];
-    facts.extend(others);
-    let mut sentences = Vec::new();
-    for (what, count) in facts {
-        if count > 0 {
-            let begin = match sentences.len() {
-                0 => format!("{when}, {subject} sent"),
-                _ => "The same clients also sent".to_owned(),
-            };
-            let count = plural_thousands(count, "request");
-            sentences.push(format!("{begin} {count} {what}."));
-        }
-    }
-    let mut in_doubt: BTreeMap<_, usize> = BTreeMap::new();
-    let reasons = disallowed.iter().map(|one| one.kind_reason());
-    for why in reasons.filter(|why| why.starts_with("may be no violation")) {
-        *in_doubt.entry(why).or_default() += 1;
-    }
-    for (why, count) in in_doubt {
-        let count = thousands(count);
-        sentences.push(format!("Of the disallowed requests, {count} {why}."));
-    }
-    sentences.push(answers_sentence(requests));
-    join(sentences, " ") + &served_sentence(requests)
+    let disallowed = match requests.filter(|one| one.is_disallowed()).count() {
+        0 => String::new(),
+        number => format!("; robots.txt disallows {}", thousands(number)),
+    };
+    format!("{when}, the log has {count} by {clients} to {hosts}{disallowed}.")
 }
 
-/// What a request was that robots.txt does not disallow, and that lacked no licence.
-fn policy_words(request: &RequestFinding) -> String {
-    match request.passing_words() {
-        Some(words) => words.to_owned(),
-        None => format!(
-            "that the site's policy does not allow ({})",
-            request.kind_reason()
-        ),
-    }
+/// What requests are counted for, in the order of the rows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequestFact {
+    All,
+    Disallowed,
+    /// Disallowed, but with this reason why it may be no violation.
+    Doubtful(String),
+    Unlicensed,
+    AskedForLicense,
+    NotAskedForLicense,
+    /// Disallowed or unlicensed, from a client that had been served this robots.txt before.
+    Served,
+    NotServed,
+    PerhapsServed,
+    /// Against the policy for this other reason.
+    Other(String),
+    WithToken,
+    ReservedPage,
+    ReservedPageWithToken,
+    ReservedPageWithUnknownAnswer,
+    Blocked,
+    /// Enforcement would have blocked it.
+    WouldBeBlocked,
+    Passed,
+    GotPage,
+    UnknownAnswer,
 }
 
-/// How many requests the site refused or would have refused, and how they were answered. Counts of 0
-/// are left out, except that of the refused requests.
-fn answers_sentence(requests: &[&RequestFinding]) -> String {
-    let actions = requests.iter().filter_map(|one| text(one, Action));
-    let refused = actions.filter(|action| action != "pass");
-    let mut sentence = format!(
-        "In all, the site refused {} of {}",
-        thousands(refused.count()),
-        plural_thousands(requests.len(), "request")
-    );
-    let all = &requests.to_vec();
-    let mut reserved = all.clone();
-    reserved.retain(|one| one.is_reserved());
-    for (among, field, value, what) in [
-        (
-            all,
-            Would,
-            "",
-            "passed that the site would have refused under enforcement",
-        ),
-        (all, Status, "200", "got the page (status 200)"),
-        (
-            all,
-            Status,
-            "0",
-            "got an answer that is not known: the site's own proxy sent it, or the client left before it",
-        ),
-        (
-            all,
-            Reserved,
-            "",
-            "passed to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
-        ),
-        (
-            &reserved,
-            LicenseToken,
-            "",
-            "to such a page had a licence token that was not checked",
-        ),
-        (
-            &reserved,
-            Status,
-            "0",
-            "to such a page got an answer that is not known",
-        ),
-    ] {
-        let count = among
-            .iter()
-            .filter_map(|one| text(one, field))
-            .filter(|text| ["", text.as_str()].contains(&value))
-            .count();
-        if count > 0 {
-            sentence += &format!(". {} {what}", plural_thousands(count, "request"));
+use RequestFact::*;
+
+/// The numbers of a case's requests, in the order of [`IdentityAssurance::VARIANTS`].
+pub type RequestCounts = BTreeMap<RequestFact, [usize; IdentityAssurance::VARIANTS.len()]>;
+
+pub fn count_requests(case: &CaseFindings) -> RequestCounts {
+    let mut counts = RequestCounts::new();
+    for (place, basis) in IdentityAssurance::VARIANTS.iter().enumerate() {
+        for fact in case_requests_with(case, *basis)
+            .into_iter()
+            .flat_map(request_facts)
+        {
+            counts.entry(fact).or_default()[place] += 1;
         }
     }
-    if sentence.contains(". ") {
-        sentence.insert_str(0, "A request may be in several of these counts. ");
-    }
-    sentence + "."
+    counts
 }
 
-/// How many of the requests against the policy came from a client that had been served robots.txt,
-/// and of how many this is not known; empty without such requests.
-fn served_sentence(requests: &[&RequestFinding]) -> String {
-    let mut kinds = "disallowed or without a licence";
-    let mut known = 0;
-    let mut unknown = 0;
-    let mut served = 0;
-    for one in requests {
-        if !one.is_disallowed() && !one.lacks_license() {
-            continue;
+/// The rules that disallow requests.
+pub fn rule_names(case: &CaseFindings) -> String {
+    names_text(case, "rules", |one| {
+        text(one, Rule).filter(|_| one.is_disallowed())
+    })
+}
+
+/// The licences that requests lack.
+pub fn license_names(case: &CaseFindings) -> String {
+    names_text(case, "licences", |one| one.license.clone())
+}
+
+fn request_facts(request: &RequestFinding) -> Vec<RequestFact> {
+    let mut facts = vec![All];
+    let reason = request.kind_reason().into_owned();
+    let action = request.field_text_or_empty(Action);
+    if request.is_disallowed() {
+        facts.push(Disallowed);
+        facts.push(served_fact(request));
+        if reason.starts_with("may be no violation") {
+            facts.push(Doubtful(reason));
         }
-        let client = text(one, Client);
-        if one.served_at.is_some() && (client.is_none() || one.served_to.is_none()) {
-            unknown += 1;
-        } else {
-            known += 1;
-            served += usize::from(client.is_some() && client == one.served_to);
+    } else if request.lacks_license() {
+        facts.push(Unlicensed);
+        facts.push(served_fact(request));
+        facts.push(match &*action {
+            "license" => AskedForLicense,
+            _ => NotAskedForLicense,
+        });
+    } else if !request.is_allowed() {
+        facts.push(Other(reason));
+    }
+    let status = request.field_text_or_empty(RecordField::Status);
+    if request.is_reserved() {
+        facts.push(ReservedPage);
+        if request.has_license_token() {
+            facts.push(ReservedPageWithToken);
+        }
+        if status == "0" {
+            facts.push(ReservedPageWithUnknownAnswer);
         }
     }
-    let mut sentences = String::new();
-    if unknown > 0 {
-        sentences = format!(
-            " For {} {kinds}, it is not known whether the client had been sent this robots.txt before: its address was \
-             not kept, or was deleted.",
-            plural_thousands(unknown, "request")
-        );
-        kinds = "for which it is known";
+    if request.has_license_token() {
+        facts.push(WithToken);
     }
-    if known > 0 {
-        sentences += &format!(
-            " Of the {} {kinds}, {} came from an address or network that had been sent this robots.txt before, with \
-             the same kind of identity (verified, not verified, or pretending).",
-            plural_thousands(known, "request"),
-            thousands(served)
-        );
+    match &*status {
+        "200" => facts.push(GotPage),
+        "0" => facts.push(UnknownAnswer),
+        _ => {}
     }
-    sentences
+    facts.push(match (&*action, text(request, Would)) {
+        ("pass" | "", None) => Passed,
+        ("pass" | "", Some(_)) => WouldBeBlocked,
+        _ => Blocked,
+    });
+    facts
+}
+
+/// Whether the client of a request against the policy had been served robots.txt.
+fn served_fact(request: &RequestFinding) -> RequestFact {
+    match (text(request, Client), &request.served_to) {
+        (Some(client), Some(served)) if client == *served => Served,
+        (Some(_), Some(_)) => NotServed,
+        _ if request.served_at.is_some() => PerhapsServed,
+        _ => NotServed,
+    }
 }
 
 /// The names of these requests, such as their rules, in brackets; or their number with the word
 /// `kind`.
 fn names_text(
-    requests: &[&&RequestFinding],
+    case: &CaseFindings,
     kind: &str,
     name: fn(&RequestFinding) -> Option<String>,
 ) -> String {
-    let names: BTreeSet<String> = requests.iter().filter_map(|one| name(one)).collect();
+    let names: BTreeSet<String> = case
+        .logs
+        .iter()
+        .flat_map(|log| &log.requests)
+        .filter_map(name)
+        .collect();
     match names.len() {
         0 => String::new(),
         1..=MAX_NAMED => format!(" ({})", join(names, ", ")),
@@ -325,83 +283,67 @@ fn names_text(
     }
 }
 
+/// The requests of all logs with this basis.
+fn case_requests_with(case: &CaseFindings, basis: IdentityAssurance) -> Vec<&RequestFinding> {
+    case.logs
+        .iter()
+        .flat_map(|log| requests_with(log, basis))
+        .collect()
+}
+
 fn identity_sentences(case: &CaseFindings) -> String {
     let mut sentences = Vec::new();
+    let mut has_proof = false;
     let name = case
         .logs
         .first()
         .map_or("", |log| crawler_name(&log.crawler));
     for basis in IdentityAssurance::VARIANTS {
-        let requests: Vec<_> = case
-            .logs
-            .iter()
-            .flat_map(|log| requests_with(log, *basis))
-            .collect();
+        let requests = case_requests_with(case, *basis);
         if requests.is_empty() {
             continue;
         }
+        has_proof |= matches!(basis, Proven | Impostor);
         let verb = if requests.len() == 1 { "is" } else { "are" };
         let count = plural_thousands(requests.len(), "request");
         sentences.push(match basis {
             Proven => {
-                format!("This case has a proof that {count} {verb} {name}'s. {PROOF_SOURCE}")
+                format!("{count} {verb} {name}'s, if the site's copy of a list, DNS names or keys is the operator's.")
             }
             Asserted => format!("Only the site says that {count} {verb} {name}'s."),
             Claimed => format!("Nobody has proved who sent {count}."),
             Impostor => format!(
-                "This case has a proof that {count} {verb} not {name}'s: the client pretended to be {name}. {PROOF_SOURCE}"
+                "{count} {verb} not {name}'s, if the site's copy of a list or DNS names is the operator's: the client pretended to be {name}."
             ),
             AssertedImpostor => format!(
                 "Only the site says that {count} {verb} not {name}'s: the client pretended to be {name}."
             ),
         });
     }
-    let unknown = case.logs.iter().flat_map(|log| &log.unknown);
-    let supplied = unknown.filter(|finding| finding.id == SUPPLIED_LISTS);
-    sentences.extend(supplied.map(|finding| format!("It is not known {finding}.")));
+    if has_proof {
+        sentences.push("Compare this copy with what the operator publishes.".to_owned());
+        let proofs = case.logs.iter().flat_map(|log| &log.proofs);
+        let supplied = proofs.filter(|proof| proof.is_supplied).count();
+        if supplied > 0 {
+            let copy = plural_thousands(supplied, "proof");
+            sentences.push(format!(
+                "The site supplied the copy of {copy} itself, and did not fetch it from the operator."
+            ));
+        }
+    }
     join(sentences, " ")
 }
 
 fn site_sentences(case: &CaseFindings) -> String {
-    let mut latest = None;
-    let mut all = 0;
-    let mut covered = 0;
+    let mut sentences = timestamp_sentences(case);
     let mut not_judged = 0;
     let mut declared = 0;
-    for log in &case.logs {
-        latest = latest
-            .into_iter()
-            .chain(&log.timestamp)
-            .max_by_key(|stamp| &stamp.time);
-        for request in &log.requests {
-            all += 1;
-            if request.field_text_or_empty(History) == "declared" {
-                declared += usize::from(request.rejudged == "disallowed");
-            }
-            covered += usize::from(
-                log.timestamp
-                    .as_ref()
-                    .is_some_and(|stamp| request.recorded <= stamp.covers_until),
-            );
-            not_judged += usize::from(request.rejudged == "not judged" && request.is_disallowed());
+    for request in case.logs.iter().flat_map(|log| &log.requests) {
+        if request.field_text_or_empty(History) == "declared" {
+            declared += usize::from(request.rejudged == "disallowed");
         }
+        not_judged += usize::from(request.rejudged == "not judged" && request.is_disallowed());
     }
-    let mut sentences = match latest {
-        None => "This case has no timestamp of an authority. The times are only the site's word. Only the site says \
-                 that the entries are true and complete."
-            .to_owned(),
-        // The checks name it.
-        Some(_) if all == 0 => String::new(),
-        Some(stamp) => format!(
-            "A timestamp of {} covers the entries of {} of {}: it says that they existed at {}. The site chose this authority: \
-             decide whether you trust it. check.sh checks the signature. The timestamp does not show that the entries are true or complete: that is \
-             the site's word.",
-            stamp.authority,
-            thousands(covered),
-            plural_thousands(all, "request"),
-            format_time(&stamp.time)
-        ),
-    };
     if not_judged > 0 {
         let count = plural_thousands(not_judged, "request");
         sentences += &format!(
@@ -418,6 +360,51 @@ fn site_sentences(case: &CaseFindings) -> String {
     sentences
 }
 
+/// Which requests the timestamps cover. Empty if there are timestamps, but no requests: the checks
+/// name the timestamps.
+fn timestamp_sentences(case: &CaseFindings) -> String {
+    if case.logs.iter().all(|log| log.timestamps.is_empty()) {
+        return "This case has no timestamp of an authority. The times are only the site's word. Only the site says \
+                that the entries are true and complete."
+            .to_owned();
+    }
+    let mut all = 0;
+    // The earliest timestamp of each request that has one.
+    let mut stamps = Vec::new();
+    for log in &case.logs {
+        all += log.requests.len();
+        for request in &log.requests {
+            let covering = log.timestamps.iter();
+            let covering = covering.filter(|stamp| request.recorded <= stamp.covers_until);
+            stamps.extend(covering.min_by_key(|stamp| &stamp.time));
+        }
+    }
+    if all == 0 {
+        return String::new();
+    }
+    stamps.sort_by_key(|stamp| &stamp.time);
+    let mut existed = Vec::new();
+    for stamp in stamps.first().into_iter().chain(stamps.last()) {
+        let covered = stamps.iter().filter(|one| one.time <= stamp.time);
+        existed.push(format!(
+            "of {} at {} ({})",
+            thousands(covered.count()),
+            format_time(&stamp.time),
+            stamp.authority
+        ));
+    }
+    existed.dedup();
+    if existed.is_empty() {
+        existed.push("of none".to_owned());
+    }
+    format!(
+        "Timestamps show that the entries of {} existed: {}. The site chose the authority: decide whether you trust it. \
+         check.sh checks the signature. Only the site says that the entries are true and complete.",
+        plural_thousands(all, "request"),
+        join(existed, ", and ")
+    )
+}
+
 fn text(request: &RequestFinding, field: RecordField) -> Option<String> {
     request.field_text(field).map(|text| text.into_owned())
 }
@@ -425,8 +412,8 @@ fn text(request: &RequestFinding, field: RecordField) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::ProofFinding;
     use crate::evidence::findings::CheckpointTimestamp;
+    use crate::evidence::{ProofFinding, RESERVED_PAGE};
     use crate::record::{FieldValue, RecordRow};
 
     /// A log with a request of each of these kinds.
@@ -471,6 +458,19 @@ mod tests {
             .collect()
     }
 
+    /// The numbers of requests with this fact, by identity.
+    fn counts(log: &LogFindings, fact: RequestFact) -> Vec<usize> {
+        let case = CaseFindings::from_logs(vec![log.clone()]);
+        let counts = count_requests(&case);
+        let numbers = counts.get(&fact).copied().unwrap_or_default().into_iter();
+        let columns = numbers.zip(counts[&All]).filter(|(_, all)| *all > 0);
+        columns.map(|(number, _)| number).collect()
+    }
+
+    fn flag(request: &mut RequestFinding, field: RecordField) {
+        request.request.push(field, FieldValue::Flag(true));
+    }
+
     #[test]
     fn summary_has_names_times_rules_and_numbers() {
         let mut log = log_findings(&["violation", "unproven", "too_fast"]);
@@ -488,18 +488,25 @@ mod tests {
         log.requests[0]
             .request
             .push(RecordField::Identity, impostor);
-        let [happened, identity, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for (fact, numbers) in [
+            (All, [2, 1]),
+            (Disallowed, [1, 1]),
+            (Doubtful(log.requests[1].kind_reason().into()), [1, 0]),
+            (Other("too fast".into()), [1, 0]),
+            (Served, [0, 1]),
+            (NotServed, [1, 0]),
+            (Blocked, [1, 1]),
+            (WouldBeBlocked, [1, 0]),
+        ] {
+            assert_eq!(counts(&log, fact.clone()), numbers, "{fact:?}");
+        }
+        let case = CaseFindings::from_logs(vec![log]);
+        assert_eq!(rule_names(&case), " (Disallow: /cart/)");
+        let [happened, identity, of_site] = case_summary(&case);
         for part in [
-            "GPTBot",
-            "clients that call themselves GPTBot sent 1 request that",
-            "Of the disallowed requests, 1 may be no violation: a cache in front",
-            "1 request that the site's policy does not allow",
-            "shop.example",
-            "(Disallow: /cart/)",
-            "refused 1 of 2 requests",
-            ". 1 request passed that the site would have refused",
-            "Of the 1 request disallowed or without a licence, 1 came from an address or network",
-            "2026-11-28 10:00:11 UTC",
+            "3 requests by clients that call themselves GPTBot to shop.example",
+            "disallows 2",
+            "2026-11-28 10:00:10 UTC",
             "2026-11-28 10:00:12 UTC",
         ] {
             assert!(happened.contains(part), "{part}: {happened}");
@@ -516,36 +523,21 @@ mod tests {
         }
         let client = FieldValue::from_string("203.0.113.5".to_owned());
         log.requests[0].request = with_fields(&[(RecordField::Verdict, "disallowed")]);
-        let happened = |log: &LogFindings| {
-            let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
-            happened
+        let served = |log: &LogFindings| {
+            [Served, NotServed, PerhapsServed].map(|fact| counts(log, fact).iter().sum::<usize>())
         };
-        let partly = happened(&log);
-        for part in [
-            "For 1 request disallowed or without a licence, it is not known",
-            "Of the 2 requests for which it is known, 2 came",
-        ] {
-            assert!(partly.contains(part), "{part}: {partly}");
-        }
+        assert_eq!(served(&log), [2, 0, 1]);
         // The addresses of the copies were deleted, and that of one request was not.
         log.requests[0].request.push(RecordField::Client, client);
         for request in &mut log.requests {
             request.served_to = None;
         }
-        let unknown = happened(&log);
-        assert!(
-            unknown.contains("For 3 requests") && !unknown.contains("came from"),
-            "{unknown}"
-        );
+        assert_eq!(served(&log), [0, 0, 3]);
         // Nobody of the class was sent the file: that is known.
         for request in &mut log.requests {
             request.served_at = None;
         }
-        let never = happened(&log);
-        assert!(
-            never.contains("Of the 3 requests disallowed or without a licence, 0 came"),
-            "{never}"
-        );
+        assert_eq!(served(&log), [0, 3, 0]);
     }
 
     #[test]
@@ -562,86 +554,68 @@ mod tests {
             is_complete: true,
             ..ProofFinding::default()
         });
-        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        let parts = [
-            "At 2026-11-28 10:00:12 UTC, GPTBot sent 1 request that",
-            "At 2026-11-28 10:00:11 UTC, unverified clients that call themselves GPTBot sent 1",
-            "At 2026-11-28 10:00:10 UTC, clients that only pretended to be GPTBot (by",
-        ];
-        let places = parts.map(|part| happened.find(part).unwrap_or_else(|| panic!("{happened}")));
-        assert!(places[0] == 0 && places.is_sorted(), "{happened}");
+        let counts = count_requests(&CaseFindings::from_logs(vec![log]));
+        assert_eq!(counts[&All], [1, 0, 1, 0, 1]);
     }
 
     #[test]
     fn requests_without_licence_are_no_disallowed_ones() {
         // Of the kinds of `log_findings`, robots.txt allows this one.
-        let mut log = log_findings(&["too_fast", "violation"]);
-        log.requests[0].request = with_fields(&[
-            (RecordField::Kind, "allowed"),
-            (RecordField::Host, "shop.example"),
-            (RecordField::Client, "203.0.113.5"),
-            (RecordField::Action, "license"),
-        ]);
-        let [both, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
-        for part in [
-            "1 request that the robots.txt of shop.example disallows",
-            ". The same clients also sent 1 request to shop.example without the licence",
-            "Of the 2 requests disallowed or without a licence, 2 came",
-            "sent this robots.txt before, with the same kind of identity",
-        ] {
-            assert!(both.contains(part), "{part}: {both}");
+        let mut log = log_findings(&["too_fast", "violation", "too_fast"]);
+        for (place, action) in [(0, "license"), (2, "pass")] {
+            log.requests[place].request = with_fields(&[
+                (RecordField::Kind, "allowed"),
+                (RecordField::Client, "203.0.113.5"),
+                (RecordField::Action, action),
+                (RecordField::Would, if place == 0 { "" } else { "license" }),
+            ]);
         }
-        let passed = [
-            (RecordField::Kind, "allowed"),
-            (RecordField::Action, "pass"),
-        ];
-        for (flag, part) in [
-            (
-                RecordField::LicenseToken,
-                "sent 1 request with a licence token",
-            ),
-            (
-                RecordField::Reserved,
-                "sent 1 request to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
-            ),
+        for (fact, number) in [
+            (Disallowed, 1),
+            (Unlicensed, 2),
+            (AskedForLicense, 1),
+            (NotAskedForLicense, 1),
+            (Served, 3),
         ] {
-            log.requests[1].request = with_fields(&passed);
-            log.requests[1].request.push(flag, FieldValue::Flag(true));
-            let [passing, ..] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
-            for part in [part, "refused 1 of 2"] {
-                assert!(passing.contains(part), "{part}: {passing}");
-            }
+            assert_eq!(counts(&log, fact.clone()), [number], "{fact:?}");
         }
-        log.requests.truncate(1);
-        let [alone, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        assert!(alone.contains("sent 1 request to shop.example without the licence"));
     }
 
     #[test]
-    fn reserved_pages_are_counted_beside_other_findings() {
-        let mut log = log_findings(&["violation", "violation", "violation"]);
-        for request in &mut log.requests[..2] {
-            let reserved = FieldValue::Flag(true);
-            request.request.push(RecordField::Reserved, reserved);
+    fn tokens_and_reserved_pages_are_counted_beside_findings() {
+        let mut log = log_findings(&["violation", "violation", "violation", "allowed"]);
+        log.requests[3].request = with_fields(&[
+            (RecordField::Kind, "allowed"),
+            (RecordField::Action, "pass"),
+        ]);
+        for place in [0, 1] {
+            flag(&mut log.requests[place], RecordField::Reserved);
         }
-        let token = FieldValue::Flag(true);
-        log.requests[1]
-            .request
-            .push(RecordField::LicenseToken, token);
+        for place in [1, 2, 3] {
+            flag(&mut log.requests[place], RecordField::LicenseToken);
+        }
         let words: Vec<_> = log.requests.iter().map(|one| one.kind_words()).collect();
         assert_eq!(
             words,
             [
-                "violation; to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
-                "violation; to a page with a published reservation (TDM, Content-Signal or Content-Usage)",
-                "violation"
+                format!("violation; {RESERVED_PAGE}"),
+                format!("violation; with a licence token; {RESERVED_PAGE}"),
+                "violation; with a licence token".to_owned(),
+                "not disallowed by robots.txt; with a licence token".to_owned(),
             ]
         );
         let unknown = FieldValue::Number(0);
         log.requests[0].request.push(RecordField::Status, unknown);
-        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        let part = ". 2 requests passed to a page with a published reservation (TDM, Content-Signal or Content-Usage). 1 request to such a page had a licence token that was not checked. 1 request to such a page got an answer that is not known.";
-        assert!(happened.contains(part), "{happened}");
+        for (fact, number) in [
+            (WithToken, 3),
+            (ReservedPage, 2),
+            (ReservedPageWithToken, 1),
+            (ReservedPageWithUnknownAnswer, 1),
+            (UnknownAnswer, 1),
+            (Passed, 1),
+        ] {
+            assert_eq!(counts(&log, fact.clone()), [number], "{fact:?}");
+        }
     }
 
     #[test]
@@ -662,12 +636,11 @@ mod tests {
     }
 
     #[test]
-    fn summary_says_why_and_whether_requests_were_answered() {
+    fn observed_requests_are_apart_from_blocked_ones() {
         let mut log = log_findings(&["violation", "impostor", "license"]);
         let observed = |kind, would| {
             with_fields(&[
                 (RecordField::Kind, kind),
-                (RecordField::Host, "shop.example"),
                 (RecordField::Action, "pass"),
                 (RecordField::Would, would),
             ])
@@ -679,15 +652,19 @@ mod tests {
         let status = FieldValue::Number(200);
         log.requests[2].request.push(RecordField::Status, status);
         log.requests[2].license = Some("https://shop.example/license.xml".to_owned());
-        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        for part in [
-            "asks for (https://shop.example/license.xml).",
-            "does not allow (the client only pretended to be the crawler).",
-            ". A request may be in several of these counts. In all, the site refused 0 of 3 requests. 3 requests passed that the site would have refused under enforcement. 1 request got",
+        for (fact, number) in [
+            (WouldBeBlocked, 3),
+            (GotPage, 1),
+            (Blocked, 0),
+            (UnknownAnswer, 0),
         ] {
-            assert!(happened.contains(part), "{part}: {happened}");
+            assert_eq!(counts(&log, fact).iter().sum::<usize>(), number);
         }
-        assert!(!happened.contains("not known"), "{happened}");
+        let words = license_names(&CaseFindings::from_logs(vec![log]));
+        assert!(
+            words.contains("(https://shop.example/license.xml)"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -700,13 +677,9 @@ mod tests {
             "not_bound",
         ];
         let log = log_findings(&kinds);
-        let [happened, ..] = case_summary(&CaseFindings::from_logs(vec![log]));
-        for part in [
-            "Of the disallowed requests, 2 may be no violation: the client may have used an older",
-            "Of the disallowed requests, 1 may be no violation: the path can be read in two ways",
-            "Of the disallowed requests, 1 may be no violation: robots.txt does not bind this crawler",
-        ] {
-            assert!(happened.contains(part), "{part}: {happened}");
+        for (place, number) in [(0, 2), (2, 1), (4, 1)] {
+            let fact = Doubtful(log.requests[place].kind_reason().into());
+            assert_eq!(counts(&log, fact), [number]);
         }
     }
 
@@ -722,19 +695,32 @@ mod tests {
     #[test]
     fn timestamp_counts_for_requests_that_it_covers() {
         let mut log = log_findings(&["violation", "violation"]);
-        log.timestamp = Some(CheckpointTimestamp {
-            covers_until: "2026-11-28T10:00:11.000Z".into(),
-            time: "2026-11-28T10:01:00Z".into(),
+        let stamp = |covers_until: &str, time: &str| CheckpointTimestamp {
+            covers_until: covers_until.into(),
+            time: time.into(),
             authority: "CN=tsa".into(),
-        });
+        };
+        log.timestamps = vec![stamp("2026-11-28T10:00:11.000Z", "2026-11-28T10:01:00Z")];
         let without = LogFindings {
             requests: Vec::new(),
             ..log.clone()
         };
-        let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
-        for part in ["1 of 2 requests", "2026-11-28 10:01:00 UTC", "CN=tsa"] {
+        let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
+        for part in ["2 requests", "of 1 at 2026-11-28 10:01:00 UTC (CN=tsa)"] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }
+        // The earliest timestamp of each request counts.
+        for time in ["2026-11-28T10:02:00Z", "2026-11-28T10:03:00Z"] {
+            log.timestamps.push(stamp("2026-11-28T10:00:12.000Z", time));
+        }
+        let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
+        for part in [
+            "of 1 at 2026-11-28 10:01:00 UTC",
+            "of 2 at 2026-11-28 10:02:00 UTC",
+        ] {
+            assert!(of_site.contains(part), "{part}: {of_site}");
+        }
+        assert!(!of_site.contains("10:03:00"), "{of_site}");
         let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![without]));
         assert!(of_site.is_empty(), "{of_site}");
     }

@@ -123,7 +123,9 @@ fn add_manifest_finding(files: &CaseFiles, key: &VerifyKey, findings: &mut LogFi
     }
     let mut scripts = SCRIPTS.iter();
     if scripts.any(|(path, own)| files.get(*path).is_some_and(|file| file != own.as_bytes())) {
-        let message = "whether check.sh and check.py are safe to run: this version of crawlgate has other ones";
-        findings.add_unknown("other-scripts", message);
+        findings.add_unknown(
+            "other-scripts",
+            "whether check.sh and check.py are safe to run: this version of crawlgate has other ones",
+        );
     }
 }

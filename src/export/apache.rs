@@ -28,8 +28,11 @@ pub struct ApacheConfig<'r> {
 impl ApacheConfig<'_> {
     /// Whether the body of an answer is too long for a line.
     fn has_long_body(&self) -> bool {
-        let mut answers = self.rules.answers.iter().chain(&self.rules.pause);
-        answers.any(|answer| error_document(&answer.body).is_none())
+        self.rules
+            .answers
+            .iter()
+            .chain(&self.rules.pause)
+            .any(|answer| error_document(&answer.body).is_none())
     }
 
     /// Fields that depend on the absence of more other fields come first (tdm-policy before
@@ -50,12 +53,9 @@ impl ApacheConfig<'_> {
             .chunk_by(|one, other| one.0 == other.0)
         {
             let markers: Vec<_> = run.iter().map(|(_, text)| marker_steps(text)).collect();
-            let class = &self.rules.classes[run[0].0];
-            agents.extend(
-                split_regexes(&markers)
-                    .into_iter()
-                    .map(|regex| (class, regex)),
-            );
+            for regex in split_regexes(&markers) {
+                agents.push((&self.rules.classes[run[0].0], regex));
+            }
         }
         agents
     }
@@ -66,8 +66,9 @@ impl ApacheConfig<'_> {
 fn request_rules(list: &[PathRule]) -> Vec<(bool, String)> {
     let mut requests = Vec::new();
     for run in list.chunk_by(|one, other| one.allow == other.allow) {
-        let regexes = request_regexes(run.iter().map(|rule| &rule.pattern)).into_iter();
-        requests.extend(regexes.map(|regex| (run[0].allow, regex)));
+        for regex in request_regexes(run.iter().map(|rule| &rule.pattern)) {
+            requests.push((run[0].allow, regex));
+        }
     }
     requests
 }

@@ -168,8 +168,10 @@ impl ExportedPolicy {
     /// first, and of equals Allow. Google's crawlers also get what Google's parser alone allows.
     fn group_list(&mut self, site: &Site, group: usize, is_google: bool) -> Option<usize> {
         let mut list: Vec<PathRule> = Vec::new();
-        let rules = site.document.groups.get(group)?.rules.iter();
-        for rule in rules.filter(|rule| !rule.pattern.is_empty()) {
+        for rule in &site.document.groups.get(group)?.rules {
+            if rule.pattern.is_empty() {
+                continue;
+            }
             let directory = rule.google_index_directory().filter(|_| is_google);
             let patterns = std::iter::once(&rule.pattern).chain(&directory);
             list.extend(patterns.map(|pattern| PathRule {
@@ -184,22 +186,26 @@ impl ExportedPolicy {
     /// The index in `answers` of the site's blocking answer at `place`.
     fn answer_index(&mut self, site: &Site, place: usize) -> usize {
         let answer = site.answers.get(place);
-        let answer = ExportedAnswer {
-            status: answer.map_or(403, |answer| answer.status),
-            retry_after: answer.and_then(|answer| answer.retry_after).map(u64::from),
-            body: answer
-                .and_then(|answer| answer.body.as_deref())
-                .unwrap_or(DEFAULT_REFUSAL_BODY)
-                .to_owned(),
-        };
-        index_or_push(&mut self.answers, answer)
+        index_or_push(
+            &mut self.answers,
+            ExportedAnswer {
+                status: answer.map_or(403, |answer| answer.status),
+                retry_after: answer.and_then(|answer| answer.retry_after).map(u64::from),
+                body: answer
+                    .and_then(|answer| answer.body.as_deref())
+                    .unwrap_or(DEFAULT_REFUSAL_BODY)
+                    .to_owned(),
+            },
+        )
     }
 
     /// Drops markers of crawlers that always pass, except those that contain a marker of another
     /// class.
     fn drop_passing_classes(&mut self) {
-        let classes = self.classes.iter().filter(|class| !class.always_passes());
-        let blocked: Vec<String> = classes
+        let blocked: Vec<String> = self
+            .classes
+            .iter()
+            .filter(|class| !class.always_passes())
             .flat_map(|class| &class.markers)
             .map(|(_, marker)| marker_text(marker))
             .collect();
@@ -332,12 +338,17 @@ fn to_tag_condition(conditions: &ResponseConditions) -> Option<TagCondition> {
 /// The parts of the policy that no web server can express.
 fn unsupported_parts(site: &Site) -> impl Iterator<Item = &'static str> {
     let policy = &site.policy;
-    let unverified = policy.enforcement.site.unverified;
-    let refuses = unverified.is_some_and(|said| said.value == UnverifiedTreatment::Refuse);
-    let mut groups = site.document.groups.iter();
-    let asks_for_delay = groups.any(|group| group.crawl_delay.is_some());
+    let refuses = policy
+        .enforcement
+        .site
+        .unverified
+        .is_some_and(|said| said.value == UnverifiedTreatment::Refuse);
+    let asks_for_delay = site
+        .document
+        .groups
+        .iter()
+        .any(|group| group.crawl_delay.is_some());
     let asks_for_proof = !site.networks.0.is_empty() || refuses;
-    let license_demands = policy.license_demands().next().is_some();
     let has_traps = !policy.enforcement.traps.is_empty();
     let retires = !policy.retire.is_empty();
     let replaces = site.origin_tags == OriginTagsMode::Replace
@@ -354,7 +365,10 @@ fn unsupported_parts(site: &Site) -> impl Iterator<Item = &'static str> {
         asks_for_delay.then_some("Crawl-delay: requests are not counted"),
         has_traps.then_some("traps: the paths are disallowed, but no client is remembered"),
         asks_for_proof.then_some("verification of crawlers: every user agent is believed"),
-        license_demands.then_some("licences: no crawler is asked for one"),
+        policy
+            .license_demands()
+            .next()
+            .map(|_| "licences: no crawler is asked for one"),
         site.html
             .as_ref()
             .map(|_| "\"html\": pages are not rewritten"),

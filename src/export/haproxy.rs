@@ -41,8 +41,10 @@ pub fn frontend_config(
     if let Some(answer) = &rules.pause {
         files.insert("paused.txt".into(), answer.body.clone().into());
     }
-    let agents = rules.agent_regexes().into_iter();
-    let map = agents.map(|(class, regex)| format!("(?i){regex} c{class}"));
+    let map = rules
+        .agent_regexes()
+        .into_iter()
+        .map(|(class, regex)| format!("(?i){regex} c{class}"));
     files.insert("crawlers.map".into(), file_of_lines(map));
     let mut lists = Vec::new();
     for (place, list) in rules.lists.iter().enumerate() {

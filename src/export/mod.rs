@@ -63,16 +63,20 @@ pub fn export_config(rules: &ExportedPolicy, server: ExportTarget, directory: &s
             files.insert("crawlgate.cfg".into(), frontend.into());
         }
         ExportTarget::Caddy => {
-            let snippet = caddy::CaddySnippet { rules, directory };
-            files.insert("crawlgate.caddy".into(), snippet.to_string().into());
+            files.insert(
+                "crawlgate.caddy".into(),
+                caddy::CaddySnippet { rules, directory }.to_string().into(),
+            );
         }
         ExportTarget::Apache => {
             for (name, directory) in [
                 ("crawlgate.conf", Some(directory)),
                 ("crawlgate.htaccess", None),
             ] {
-                let lines = apache::ApacheConfig { rules, directory };
-                files.insert(name.into(), lines.to_string().into());
+                files.insert(
+                    name.into(),
+                    apache::ApacheConfig { rules, directory }.to_string().into(),
+                );
             }
         }
     }

@@ -8,6 +8,8 @@ use crate::policy::RobotsVersionId;
 use crate::policy::model::PauseAudience;
 use crate::publications::PublishedRobots;
 use crate::time::Timestamp;
+use ColumnValue::*;
+use PublishedRobots::*;
 use ipnet::IpNet;
 use std::convert::Infallible;
 use std::fmt;
@@ -68,12 +70,12 @@ macro_rules! numbers {
         $(
             impl ColumnType for $number {
                 fn to_value(&self) -> ColumnValue {
-                    ColumnValue::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+                    Integer(i64::try_from(*self).unwrap_or(i64::MAX))
                 }
 
                 fn from_value(value: ColumnValue) -> Option<$number> {
                     match value {
-                        ColumnValue::Integer(number) => number.try_into().ok(),
+                        Integer(number) => number.try_into().ok(),
                         _ => None,
                     }
                 }
@@ -86,7 +88,7 @@ numbers!(u32, u64);
 
 impl ColumnType for bool {
     fn to_value(&self) -> ColumnValue {
-        ColumnValue::Integer((*self).into())
+        Integer((*self).into())
     }
 
     fn from_value(value: ColumnValue) -> Option<bool> {
@@ -98,13 +100,13 @@ impl ColumnType for Timestamp {
     const IS_TIME: bool = true;
 
     fn to_value(&self) -> ColumnValue {
-        ColumnValue::Time(*self)
+        Time(*self)
     }
 
     fn from_value(value: ColumnValue) -> Option<Timestamp> {
         match value {
-            ColumnValue::Time(moment) => Some(moment),
-            ColumnValue::Integer(seconds) => Some(Timestamp(seconds)),
+            Time(moment) => Some(moment),
+            Integer(seconds) => Some(Timestamp(seconds)),
             _ => None,
         }
     }
@@ -129,12 +131,12 @@ impl ColumnType for Arc<[u8]> {
     const SQL_TYPE: &'static str = "BLOB NOT NULL";
 
     fn to_value(&self) -> ColumnValue {
-        ColumnValue::Bytes(self.clone())
+        Bytes(self.clone())
     }
 
     fn from_value(value: ColumnValue) -> Option<Arc<[u8]>> {
         match value {
-            ColumnValue::Bytes(bytes) => Some(bytes),
+            Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -145,12 +147,12 @@ impl<C: ColumnType> ColumnType for Option<C> {
     const IS_TIME: bool = C::IS_TIME;
 
     fn to_value(&self) -> ColumnValue {
-        self.as_ref().map_or(ColumnValue::Null, C::to_value)
+        self.as_ref().map_or(Null, C::to_value)
     }
 
     fn from_value(value: ColumnValue) -> Option<Option<C>> {
         match value {
-            ColumnValue::Null => Some(None),
+            Null => Some(None),
             value => C::from_value(value).map(Some),
         }
     }
@@ -170,12 +172,12 @@ macro_rules! texts {
                 const SQL_TYPE: &'static str = "TEXT NOT NULL";
 
                 fn to_value(&self) -> ColumnValue {
-                    ColumnValue::Text(self.to_string())
+                    Text(self.to_string())
                 }
 
                 fn from_value(value: ColumnValue) -> Option<$field> {
                     match value {
-                        ColumnValue::Text(text) => text.parse().ok(),
+                        Text(text) => text.parse().ok(),
                         _ => None,
                     }
                 }
@@ -199,10 +201,10 @@ texts!(
 impl fmt::Display for PublishedRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PublishedRobots::Version(version) => version.fmt(f),
-            PublishedRobots::Unavailable => f.write_str("503"),
-            PublishedRobots::Unknown => f.write_str("forgotten"),
-            PublishedRobots::UnknownOrUnavailable => f.write_str("forgotten, 503"),
+            Version(version) => version.fmt(f),
+            Unavailable => f.write_str("503"),
+            Unknown => f.write_str("forgotten"),
+            UnknownOrUnavailable => f.write_str("forgotten, 503"),
         }
     }
 }
@@ -213,11 +215,9 @@ impl FromStr for PublishedRobots {
 
     fn from_str(text: &str) -> Result<PublishedRobots, Infallible> {
         Ok(match text {
-            "503" => PublishedRobots::Unavailable,
-            "forgotten, 503" => PublishedRobots::UnknownOrUnavailable,
-            id => id
-                .parse()
-                .map_or(PublishedRobots::Unknown, PublishedRobots::Version),
+            "503" => Unavailable,
+            "forgotten, 503" => UnknownOrUnavailable,
+            id => id.parse().map_or(Unknown, Version),
         })
     }
 }

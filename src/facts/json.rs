@@ -6,6 +6,7 @@
 use super::columns::{ColumnSchema, ColumnValue};
 use super::{AnyFact, Fact, SqlTableSchema, TABLES};
 use crate::time::Timestamp;
+use ColumnValue::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::Error;
@@ -64,11 +65,11 @@ pub fn find_table(name: &str) -> Option<&'static SqlTableSchema> {
 /// Converts a column into JSON. `seconds` converts moments.
 pub fn value_to_json(value: ColumnValue, seconds: impl Fn(Timestamp) -> i64) -> Json {
     match value {
-        ColumnValue::Null => Json::Null,
-        ColumnValue::Integer(number) => json!(number),
-        ColumnValue::Time(moment) => json!(seconds(moment)),
-        ColumnValue::Text(text) => json!(text),
-        ColumnValue::Bytes(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
+        Null => Json::Null,
+        Integer(number) => json!(number),
+        Time(moment) => json!(seconds(moment)),
+        Text(text) => json!(text),
+        Bytes(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
     }
 }
 
@@ -80,15 +81,15 @@ pub fn value_from_json(
     moment: impl Fn(i64) -> Timestamp,
 ) -> Option<ColumnValue> {
     Some(match json {
-        Json::Null => ColumnValue::Null,
+        Json::Null => Null,
         Json::Number(number) => match number.as_i64()? {
-            seconds if column.is_time => ColumnValue::Time(moment(seconds)),
-            number => ColumnValue::Integer(number),
+            seconds if column.is_time => Time(moment(seconds)),
+            number => Integer(number),
         },
-        Json::String(text) => ColumnValue::Text(text),
+        Json::String(text) => Text(text),
         json => {
             let text = json.get("base64")?.as_str()?;
-            ColumnValue::Bytes(STANDARD.decode(text).ok()?.into())
+            Bytes(STANDARD.decode(text).ok()?.into())
         }
     })
 }

@@ -5,6 +5,7 @@
 use super::connection::client_connection;
 use super::{Gateway, GatewayContext};
 use crate::upstreams::{AttemptProgress, NoServer};
+use AttemptProgress::*;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
@@ -76,13 +77,13 @@ pub fn report_request_failure(
     let is_silent =
         *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_BYTES_READ);
     let reached = if ctx.has_response {
-        AttemptProgress::Body
+        Body
     } else if !is_silent {
-        AttemptProgress::Bytes
+        Bytes
     } else if is_reused {
-        AttemptProgress::KeptConnection
+        KeptConnection
     } else {
-        AttemptProgress::NewConnection
+        NewConnection
     };
     let may_retry = report_failure(gateway, ctx, reached, &error);
     error.set_retry(may_retry);

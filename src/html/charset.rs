@@ -67,8 +67,7 @@ pub(super) fn meta_encoding(
     attribute: impl Fn(&str) -> Option<String>,
 ) -> Option<&'static Encoding> {
     let label = attribute("charset").or_else(|| {
-        let equivalent = attribute("http-equiv")?;
-        equivalent
+        attribute("http-equiv")?
             .eq_ignore_ascii_case("content-type")
             .then(|| attribute("content"))?
             .and_then(|content| charset_parameter(&content))

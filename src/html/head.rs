@@ -75,17 +75,16 @@ impl HeadState {
         }
         let mut both = self.theirs.clone();
         both.merge(&self.ours);
-        let of_ours = both
-            .iter()
-            .filter(|(scope, _)| self.ours.get(scope).is_some());
-        let missing = of_ours.filter_map(|(scope, merged)| {
-            let missing = match self.written.get(scope) {
-                Some(written) => merged.difference(written),
-                None => merged.clone(),
-            };
-            (!missing.is_empty()).then(|| (scope.clone(), missing))
-        });
-        missing.collect()
+        both.iter()
+            .filter(|(scope, _)| self.ours.get(scope).is_some())
+            .filter_map(|(scope, merged)| {
+                let missing = match self.written.get(scope) {
+                    Some(written) => merged.difference(written),
+                    None => merged.clone(),
+                };
+                (!missing.is_empty()).then(|| (scope.clone(), missing))
+            })
+            .collect()
     }
 
     /// Handles a meta of the page. One that declares an encoding may end the reading. A robots meta
@@ -230,10 +229,7 @@ fn handle_element(shared: &SharedHeadState, element: &mut Element<'_, '_>) -> Ha
 /// count.
 fn handle_text(head: &SharedHeadState, text: &mut TextChunk<'_>) {
     let mut head = lock(head);
-    if head.is_done {
-        return;
-    }
-    if head.open_templates > 0 || text.text_type() != TextType::Data {
+    if head.is_done || head.open_templates > 0 || text.text_type() != TextType::Data {
         return;
     }
     let white_space = ['\t', '\n', '\x0C', '\r', ' '];

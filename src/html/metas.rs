@@ -4,6 +4,7 @@
 //! page.
 
 use crate::indexing::{Directive, Directives, RobotsTags, TagScope, parse_lines};
+use TagScope::*;
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 
 /// Names that metas have which are not for one bot (HTML standard, section 4.2.5.1, and some more
@@ -39,8 +40,8 @@ pub(super) fn select_metas(tags: &RobotsTags) -> RobotsTags {
             .iter()
             .any(|directive| *directive != Directive::All);
         let has_meta = match scope {
-            TagScope::All => true,
-            TagScope::Bot(name) => is_bot_name(name),
+            All => true,
+            Bot(name) => is_bot_name(name),
         };
         if restricts && has_meta {
             metas.add(scope.clone(), directives);
@@ -53,16 +54,16 @@ pub(super) fn select_metas(tags: &RobotsTags) -> RobotsTags {
 pub(super) fn parse_scope(name: &str) -> Option<TagScope> {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
-        "robots" => Some(TagScope::All),
-        _ => is_bot_name(&name).then(|| TagScope::Bot(name.into())),
+        "robots" => Some(All),
+        _ => is_bot_name(&name).then(|| Bot(name.into())),
     }
 }
 
 /// The name of the meta for a scope.
 pub(super) fn meta_name(scope: &TagScope) -> &str {
     match scope {
-        TagScope::All => "robots",
-        TagScope::Bot(name) => name,
+        All => "robots",
+        Bot(name) => name,
     }
 }
 
@@ -103,9 +104,8 @@ pub(super) fn parse_content(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;
     }
-    let tags = parse_lines([content.as_bytes()]);
     let mut directives = Directives::default();
-    for (scope, own) in tags.iter() {
+    for (scope, own) in parse_lines([content.as_bytes()]).iter() {
         if *scope != TagScope::All {
             return None;
         }

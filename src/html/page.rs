@@ -10,6 +10,7 @@ use super::head::{self, HeadState, SharedHeadState};
 use super::metas;
 use crate::indexing::RobotsTags;
 use crate::locks::lock;
+use PageState::*;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
 use lol_html::{MemorySettings, Selector};
@@ -62,7 +63,7 @@ impl PageRewriter {
         let metas = metas::select_metas(tags);
         (!metas.is_empty()).then(|| PageRewriter {
             label: label.map(Box::from),
-            state: PageState::Sniffing {
+            state: Sniffing {
                 buffered: Vec::new(),
                 metas,
             },
@@ -73,7 +74,7 @@ impl PageRewriter {
     /// Takes a piece and returns what can be passed on. Nothing is passed on before it is known
     /// whether the page can be read, which takes at most 1,024 bytes.
     pub fn write(&mut self, piece: &[u8]) -> Vec<u8> {
-        if let PageState::Sniffing { buffered, .. } = &mut self.state {
+        if let Sniffing { buffered, .. } = &mut self.state {
             // No more than is sniffed: where a piece of input ends must not matter.
             let (sniffed, rest) =
                 piece.split_at(piece.len().min(MAX_SNIFFED_BYTES - buffered.len()));
@@ -92,14 +93,12 @@ impl PageRewriter {
     /// Ends the page, and returns what was still buffered. If the page ends within its head, no
     /// metas are added.
     pub fn end(&mut self) -> Vec<u8> {
-        let mut out = if matches!(self.state, PageState::Sniffing { .. }) {
+        let mut out = if matches!(self.state, Sniffing { .. }) {
             self.finish_encoding_detection()
         } else {
             Vec::new()
         };
-        if let PageState::InHead(rewriter, head) =
-            std::mem::replace(&mut self.state, PageState::Passing)
-        {
+        if let InHead(rewriter, head) = std::mem::replace(&mut self.state, Passing) {
             out.extend(self.finish_head(rewriter, &head));
         }
         out
@@ -107,7 +106,7 @@ impl PageRewriter {
 
     /// Whether the rest passes unchanged.
     pub fn passes_rest_unchanged(&self) -> bool {
-        matches!(self.state, PageState::Passing)
+        matches!(self.state, Passing)
     }
 
     /// The result so far.
@@ -118,9 +117,7 @@ impl PageRewriter {
     /// Decides by the first bytes whether the page can be read, starts to read it or lets it pass,
     /// and returns what can be passed on. Only the first call does something.
     fn finish_encoding_detection(&mut self) -> Vec<u8> {
-        let PageState::Sniffing { buffered, metas } =
-            std::mem::replace(&mut self.state, PageState::Passing)
-        else {
+        let Sniffing { buffered, metas } = std::mem::replace(&mut self.state, Passing) else {
             return Vec::new();
         };
         let label = self.label.as_deref();
@@ -137,7 +134,7 @@ impl PageRewriter {
         };
         let head = HeadState::new(metas, charset::overrides_metas(label, &buffered));
         let rewriter = HeadRewriter::new(head::add_handlers(rewriter_settings(), every, &head));
-        self.state = PageState::InHead(rewriter, head);
+        self.state = InHead(rewriter, head);
         // A byte order mark is not text.
         let mark = Encoding::for_bom(&buffered).map_or(0, |(_, length)| length);
         let rest = buffered[mark..].to_vec();
@@ -150,16 +147,14 @@ impl PageRewriter {
     /// Rewrites a piece after the sniffing, and returns what can be passed on. When the head is
     /// over, or cannot be read further, the rest of the page passes unchanged.
     fn rewrite(&mut self, piece: &[u8]) -> Vec<u8> {
-        let PageState::InHead(mut rewriter, head) =
-            std::mem::replace(&mut self.state, PageState::Passing)
-        else {
+        let InHead(mut rewriter, head) = std::mem::replace(&mut self.state, Passing) else {
             return piece.to_vec();
         };
         let mut out = rewriter.write(piece);
         if rewriter.rewriter.is_none() || lock(&head).is_done {
             out.extend(self.finish_head(rewriter, &head));
         } else {
-            self.state = PageState::InHead(rewriter, head);
+            self.state = InHead(rewriter, head);
         }
         out
     }
@@ -216,9 +211,8 @@ impl HeadRewriter {
             let output = output.clone();
             move |bytes: &[u8]| lock(&output).extend_from_slice(bytes)
         });
-        let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
         HeadRewriter {
-            rewriter: Some(rewriter),
+            rewriter: Some(Box::new(Mutex::new(HtmlRewriter::new(settings, sink)))),
             output,
             is_too_large: false,
         }
@@ -230,8 +224,12 @@ impl HeadRewriter {
         let mut pieces = bytes.chunks(MAX_PIECE_BYTES);
         while let Some(rewriter) = &mut self.rewriter {
             let Some(piece) = pieces.next() else { break };
-            let rewriter = rewriter.get_mut().unwrap_or_else(PoisonError::into_inner);
-            if rewriter.write(piece).is_err() {
+            if rewriter
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .write(piece)
+                .is_err()
+            {
                 self.rewriter = None;
                 self.is_too_large = true;
             }
@@ -248,10 +246,11 @@ impl HeadRewriter {
     /// Ends the parser, if it still runs, so that it writes what it has buffered.
     fn end(&mut self) {
         if let Some(rewriter) = self.rewriter.take() {
-            let rewriter = rewriter
+            self.is_too_large |= rewriter
                 .into_inner()
-                .unwrap_or_else(PoisonError::into_inner);
-            self.is_too_large |= rewriter.end().is_err();
+                .unwrap_or_else(PoisonError::into_inner)
+                .end()
+                .is_err();
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::locks::lock;
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::IdentityDoubt;
+use ListUpdateResult::*;
 use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -131,10 +132,7 @@ impl ListUpdateReport {
 impl ListUpdateResult {
     /// Whether it needs attention.
     pub fn is_failure(self) -> bool {
-        matches!(
-            self,
-            ListUpdateResult::Unreachable | ListUpdateResult::Refused
-        )
+        matches!(self, Unreachable | Refused)
     }
 }
 
@@ -343,11 +341,7 @@ impl PublishedLists {
             .is_none_or(|before| before.table != new.table || before.keys != new.keys);
         let update = ListUpdateReport {
             url: new.copy.url.clone(),
-            result: if is_changed {
-                ListUpdateResult::Changed
-            } else {
-                ListUpdateResult::Unchanged
-            },
+            result: if is_changed { Changed } else { Unchanged },
             networks,
             added: difference(new.table.networks(), former),
             removed: difference(former, new.table.networks()),

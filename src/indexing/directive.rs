@@ -2,6 +2,7 @@
 //! directives, which keeps only the most restrictive value of each kind.
 
 use crate::time::Timestamp;
+use Flag::*;
 use std::fmt;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -106,9 +107,9 @@ pub(super) const VALUE_KEYS: [&str; 4] = [
 
 /// Pairs of which the second softens the first. A page with `noindex` is indexed where it is embedded
 /// if `indexifembedded` is set.
-pub(super) const INDEX_SOFTENER: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
+pub(super) const INDEX_SOFTENER: (Flag, Flag) = (NoIndex, IndexIfEmbedded);
 /// Bing ignores `noarchive` if `nocache` is set, too (blogs.bing.com, September 2023).
-pub(super) const ARCHIVE_SOFTENER: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
+pub(super) const ARCHIVE_SOFTENER: (Flag, Flag) = (NoArchive, NoCache);
 const SOFTENERS: [(Flag, Flag); 2] = [INDEX_SOFTENER, ARCHIVE_SOFTENER];
 
 /// Words for "no restriction".
@@ -141,10 +142,7 @@ impl Directive {
     pub(super) fn from_word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
-            return Some(vec![
-                Directive::Flag(Flag::NoIndex),
-                Directive::Flag(Flag::NoFollow),
-            ]);
+            return Some(vec![Directive::Flag(NoIndex), Directive::Flag(NoFollow)]);
         }
         if UNRESTRICTED_WORDS.contains(&word.as_str()) {
             return Some(vec![Directive::All]);
@@ -380,7 +378,7 @@ impl Directives {
 
     /// Whether they forbid to index a page at any time. `unavailable_after` does not count.
     pub(crate) fn forbids_indexing(&self) -> bool {
-        self.contains(Flag::NoIndex)
+        self.contains(NoIndex)
     }
 }
 

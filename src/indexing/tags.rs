@@ -4,6 +4,7 @@
 
 use super::Directives;
 use super::directive::{ARCHIVE_SOFTENER, INDEX_SOFTENER};
+use TagScope::*;
 use std::collections::BTreeMap;
 
 /// The crawlers that a line is for. `All` sorts and is emitted first: in a joined line it would
@@ -20,9 +21,9 @@ impl TagScope {
     /// The scope of a bot's name, or of `*`.
     pub fn from_name(name: &str) -> TagScope {
         if name == "*" {
-            TagScope::All
+            All
         } else {
-            TagScope::Bot(name.to_ascii_lowercase().into())
+            Bot(name.to_ascii_lowercase().into())
         }
     }
 }
@@ -61,13 +62,13 @@ impl RobotsTags {
     /// Removes from the directives of another source in `scope` those that would soften a directive
     /// of these tags.
     pub(crate) fn remove_softeners_from(&self, scope: &TagScope, directives: &mut Directives) {
-        let is_for_all = *scope == TagScope::All;
+        let is_for_all = *scope == All;
         let others = self.bot_scopes().filter(|_| is_for_all);
         let mut bots = std::iter::once(scope.clone()).chain(others);
         if bots.any(|bot| self.directives_for(&bot).lacks_softener(INDEX_SOFTENER)) {
             directives.remove(INDEX_SOFTENER.1);
         }
-        let bing = TagScope::Bot("bingbot".into());
+        let bing = Bot("bingbot".into());
         if (is_for_all || *scope == bing)
             && self.directives_for(&bing).lacks_softener(ARCHIVE_SOFTENER)
         {
@@ -78,7 +79,7 @@ impl RobotsTags {
     /// The scopes of bots.
     fn bot_scopes(&self) -> impl Iterator<Item = TagScope> + '_ {
         let scopes = self.scopes.keys().cloned();
-        scopes.filter(|scope| *scope != TagScope::All)
+        scopes.filter(|scope| *scope != All)
     }
 
     /// The directives of exactly this scope, without those for every bot.
@@ -89,8 +90,8 @@ impl RobotsTags {
     /// The directives that bind the bots of a scope: those of one bot include those for every bot.
     fn directives_for(&self, scope: &TagScope) -> Directives {
         match scope {
-            TagScope::Bot(name) => self.effective(name),
-            TagScope::All => self.get(scope).cloned().unwrap_or_default(),
+            Bot(name) => self.effective(name),
+            All => self.get(scope).cloned().unwrap_or_default(),
         }
     }
 
@@ -104,9 +105,9 @@ impl RobotsTags {
         let mut directives = Directives::default();
         for (scope, scoped) in &self.scopes {
             match scope {
-                TagScope::All => directives.extend(scoped),
-                TagScope::Bot(name) if name.eq_ignore_ascii_case(bot) => directives.extend(scoped),
-                TagScope::Bot(_) => {}
+                All => directives.extend(scoped),
+                Bot(name) if name.eq_ignore_ascii_case(bot) => directives.extend(scoped),
+                Bot(_) => {}
             }
         }
         directives

@@ -28,6 +28,7 @@ use crate::verdict::{
     SiteClaim, claim_with_method, decide_for, explain_decision, explain_unclaimed,
     identity_by_policy,
 };
+use Claim::*;
 use RateCheckMode::*;
 use std::sync::Arc;
 use workspace::{ClaimCache, JudgeWorkspace, WORKSPACE};
@@ -156,7 +157,7 @@ impl Judge {
         });
         identified.ok_or_else(|| {
             if facts.is_challenge() {
-                return Claim::Visitor;
+                return Visitor;
             }
             let identified =
                 claims.get_or_identify(snapshot, None, agent, || self.registry.identify(agent));
@@ -179,8 +180,7 @@ impl Judge {
             finding: IdentityFinding { proof, doubt, .. },
             ..
         } = self.evaluate(request, claimant, facts);
-        let is_of_crawler =
-            claimant.claim != Claim::Visitor && claimant.entry.site.perhaps_behind_cache;
+        let is_of_crawler = claimant.claim != Visitor && claimant.entry.site.perhaps_behind_cache;
         // The request to explain has no proxies: it is explained as one that came through the
         // proxies of recent requests.
         if request.proxies.is_none()
@@ -195,7 +195,7 @@ impl Judge {
         let mut explanation = explain_decision(&input, &decision, response);
         explanation.proof = proof.name();
         explanation.doubt = doubt;
-        if let (Claim::Known(crawler), Some(address)) = (claimant.claim, input.facts.client) {
+        if let (Known(crawler), Some(address)) = (claimant.claim, input.facts.client) {
             explanation
                 .evidence
                 .extend(self.proofs.explain(crawler, address, input.facts.now));
@@ -221,7 +221,7 @@ impl Judge {
         let mut finding = IdentityFinding::default();
         let mut identity_effects = IdentityEffects::default();
         let mut list_observation = None;
-        if claim != Claim::Visitor
+        if claim != Visitor
             && !request.is_peer_unknown
             && (facts.client.is_none()
                 || !entry.site.networks.0.is_empty()
@@ -265,7 +265,7 @@ impl Judge {
             moment,
             peers_confirmed,
         );
-        let is_of_crawler = claimant.claim != Claim::Visitor;
+        let is_of_crawler = claimant.claim != Visitor;
         let through = request
             .proxies
             .filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);

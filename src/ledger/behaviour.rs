@@ -15,6 +15,7 @@ use crate::verdict::{
     Identity, RecentBehaviour, RequestFacts, RequestToJudge, SiteClaim, behaviour_counts,
     claim_label, crawl_delay,
 };
+use Claim::*;
 use std::time::Duration;
 
 /// The tables of what clients did recently.
@@ -80,7 +81,7 @@ impl<'a> BehaviourSubject<'a> {
 /// give none.
 fn remembered_name<'a>(case: &RequestToJudge<'a>) -> Option<&'a str> {
     match case.claimant.claim {
-        Claim::UnknownBot | Claim::Tool => self_given_name(case.facts.user_agent),
+        UnknownBot | Tool => self_given_name(case.facts.user_agent),
         claim => claim_label(claim, case.registry, Some(&case.claimant.entry.site)),
     }
 }
@@ -96,8 +97,7 @@ fn with_current_fetch<T>(
 ) -> Option<T> {
     let SiteClaim { entry, claim, .. } = claimant;
     let site = &*entry.site;
-    let is_distinct =
-        matches!(claim, Claim::Known(_) | Claim::PolicyToken(_)) && site.behind_cache.is_none();
+    let is_distinct = matches!(claim, Known(_) | PolicyToken(_)) && site.behind_cache.is_none();
     if !is_distinct || site.crawler_rules(claim).crawl_delay.is_none() {
         return None;
     }

@@ -11,6 +11,7 @@ use crate::policy::{PublicationHistory, RobotsVersionId, SiteEntry};
 use crate::publications::PublishedRobots;
 use crate::record::ProxyPath;
 use crate::time::Timestamp;
+use PublishedRobots::*;
 use ahash::RandomState;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -360,14 +361,11 @@ pub fn host_facts(name: &str, host: &HostRecord, at: Timestamp) -> Vec<Fact> {
         .chain([(EVERY_CRAWLER, &host.every_crawler)])
     {
         for visit in &known.versions {
-            let received = PublishedRobots::Version(visit.version);
+            let received = Version(visit.version);
             facts.push(Fact::set(visit.at, served_version(name, crawler, received)));
         }
         if let Some(lost) = known.lost {
-            facts.push(Fact::set(
-                lost,
-                served_version(name, crawler, PublishedRobots::Unknown),
-            ));
+            facts.push(Fact::set(lost, served_version(name, crawler, Unknown)));
         }
     }
     for path in host.paths.uncached_paths() {
@@ -407,16 +405,13 @@ pub fn serve_change_facts(
     if let Some(at) = at
         && added.is_new
     {
-        let received = PublishedRobots::Version(version);
+        let received = Version(version);
         facts.push(Fact::set(at, served_version(name, crawler, received)));
     }
     if let Some((dropped, lost)) = added.dropped.zip(after.lost) {
-        let gone = served_version(name, crawler, PublishedRobots::Version(dropped));
+        let gone = served_version(name, crawler, Version(dropped));
         facts.push(Fact::removed(at.unwrap_or(lost), gone));
-        facts.push(Fact::set(
-            lost,
-            served_version(name, crawler, PublishedRobots::Unknown),
-        ));
+        facts.push(Fact::set(lost, served_version(name, crawler, Unknown)));
     }
     facts
 }
@@ -445,12 +440,10 @@ pub fn restore_hosts(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, HostR
             name => host.serve_history_mut(name),
         };
         match known.received {
-            PublishedRobots::Version(version) => drop(served.add(version, *at)),
+            Version(version) => drop(served.add(version, *at)),
             // A 503 is no copy. The history of the host has it.
-            PublishedRobots::Unavailable => {}
-            PublishedRobots::Unknown | PublishedRobots::UnknownOrUnavailable => {
-                served.lost = served.lost.max(Some(*at))
-            }
+            Unavailable => {}
+            Unknown | UnknownOrUnavailable => served.lost = served.lost.max(Some(*at)),
         }
     }
     for (_, UncachedPath { host, proxies }) in &facts.uncached_paths {

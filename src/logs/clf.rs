@@ -42,6 +42,7 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
         bytes: bytes.unwrap_or(0),
         referer: non_empty(referer.map(Into::into)),
         user_agent,
+        has_unread_columns: !rest.trim_ascii_end().ends_with(b"\"") && !rest.is_empty(),
         ..LogRecord::default()
     };
     request::into_line(RequestLine::parse(&request), &request, status, record)

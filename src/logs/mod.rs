@@ -65,6 +65,8 @@ pub struct LogRecord<'a> {
     pub referer: Option<FieldBytes<'a>>,
     /// Empty where the request had none; `None` where the format has no such field.
     pub user_agent: Option<FieldBytes<'a>>,
+    /// Whether the line ends with columns that are not read.
+    pub has_unread_columns: bool,
 }
 
 /// A parsed line.

@@ -3,6 +3,7 @@
 //! When the body is dropped, the request is over and goes to metrics and logs.
 
 use super::request::InFlightRequest;
+use BodySource::*;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -80,9 +81,9 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     /// Whether no frame follows. For a rewritten page, `last_frame` must be taken, too.
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            BodySource::Answer { left } => left.is_empty(),
-            BodySource::Whole { body } => body.is_end_stream(),
-            BodySource::Rewritten {
+            Answer { left } => left.is_empty(),
+            Whole { body } => body.is_end_stream(),
+            Rewritten {
                 last_frame,
                 is_over,
                 ..
@@ -93,9 +94,9 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     /// The remaining length, if it is known; that of a rewritten page is not.
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            BodySource::Answer { left } => SizeHint::with_exact(left.len() as u64),
-            BodySource::Whole { body } => body.size_hint(),
-            BodySource::Rewritten { .. } => SizeHint::default(),
+            Answer { left } => SizeHint::with_exact(left.len() as u64),
+            Whole { body } => body.size_hint(),
+            Rewritten { .. } => SizeHint::default(),
         }
     }
 }

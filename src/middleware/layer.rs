@@ -246,7 +246,8 @@ impl GateBuilder {
     /// its file name in messages. The site is called `name` without its ending. If a policy
     /// directory is given too and exists, only the policies in that directory count, and the log
     /// has a warning. A second policy for the same site replaces the first. `defaults.yaml` is no
-    /// site: it has the fields that all these policies share.
+    /// site: it has the fields that all these policies share. Such a policy cannot name files, as
+    /// `answers` and `robots.previous` do: use a directory for them.
     ///
     /// ```
     /// use crawlgate::middleware::GateBuilder;
@@ -295,7 +296,8 @@ impl GateBuilder {
     /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`,
     /// or in the field of [`GateBuilder::client_address`]. If a proxy names no client, the client's
     /// address is unknown. Then the logs show the proxy's address, and for a crawler the doubt
-    /// `client_unknown`.
+    /// `client_unknown`. A network has a length, also that of a single address:
+    /// `"10.0.0.1/32".parse()?`.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
         self.trusted_proxies = networks.into_iter().collect();
         self

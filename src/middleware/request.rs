@@ -47,8 +47,8 @@ pub struct CrawlerRequest {
     pub kind: Kind,
     /// What the layer does. [`ActionKind::name`] is the word of the logs.
     pub action: ActionKind,
-    /// What the layer would do under `mode: enforce`, if the request passes only because the policy
-    /// observes this crawler.
+    /// What enforcement of this crawler would do, if the request passes only because the policy
+    /// observes the crawler. Unknown bots are observed even with `mode: enforce` for the site.
     pub would: Option<ActionKind>,
     site: Option<Arc<Site>>,
     line: Option<DecidingLine>,

@@ -652,6 +652,7 @@ fn policy_of_the_program_needs_no_directory() {
         panic!("it was opened");
     };
     assert!(error.to_string().contains("shop.yaml:1:1"), "{error}");
+    assert!(!error.to_string().ends_with('\n'), "{error}");
 }
 
 #[test]

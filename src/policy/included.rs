@@ -55,9 +55,9 @@ impl Policy {
 
     pub fn has_included_files(&self) -> bool {
         let pages = &self.answers;
-        [&pages.pause, &pages.failure, &pages.refusal]
-            .into_iter()
-            .any(Option::is_some)
+        pages.pause.is_some()
+            || pages.failure.is_some()
+            || pages.refusal.is_some()
             || matches!(self.robots.previous, Some(PreviousRobots::File(_)))
     }
 
@@ -67,7 +67,10 @@ impl Policy {
             _ => None,
         };
         let pages = &mut self.answers;
-        let pages = [&mut pages.pause, &mut pages.failure, &mut pages.refusal];
-        previous.into_iter().chain(pages.into_iter().flatten())
+        previous.into_iter().chain(
+            [&mut pages.pause, &mut pages.failure, &mut pages.refusal]
+                .into_iter()
+                .flatten(),
+        )
     }
 }

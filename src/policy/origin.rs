@@ -2,6 +2,8 @@
 //! crawlgate) serves itself. A policy can be merged with it. [`OriginRobotsAvailability`] tells the
 //! compiler whether there is a copy, and [`OriginCopyState`] is its state in metrics and status.
 
+use crate::numbers::plural;
+use crate::printable::{clip, printable};
 use crate::robots::RobotsFile;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,31 @@ impl OriginRobotsTxt {
     /// The location of a line: `https://origin/robots.txt:12`.
     pub fn line_location(&self, line: usize) -> String {
         format!("{}:{line}", self.location)
+    }
+
+    /// What the reader must know about misspelt lines: other crawlers than Google's may ignore them,
+    /// with this `consequence`. `None` without such lines.
+    pub(crate) fn misspelt_lines_caution(&self, consequence: &str) -> Option<String> {
+        let mut lines = self.file.misspelt_lines();
+        let first = lines.next()?;
+        let count = 1 + lines.count();
+        let which = if count == 1 { "" } else { "the first is " };
+        Some(format!(
+            "{0} has {1}: {which}line {2} ({3}). Google obeys misspelt lines. Other crawlers may \
+             ignore them, so {consequence}. crawlgate check {0} shows more.",
+            self.location,
+            plural(count, "misspelt line"),
+            first.number,
+            clip(&printable(self.file.slice(&first.text)), 80)
+        ))
+    }
+
+    /// The line with this number as it is written, if it is misspelt.
+    pub(crate) fn misspelt_line(&self, number: usize) -> Option<String> {
+        let line = self.file.lines().get(number.checked_sub(1)?)?;
+        let written = self.file.slice(&line.key_value.as_ref()?.whole());
+        line.is_misspelt()
+            .then(|| String::from_utf8_lossy(written).into_owned())
     }
 }
 

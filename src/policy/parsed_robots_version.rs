@@ -7,9 +7,9 @@ use super::site::{
 };
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers};
 use crate::robots::{
-    AgentLine, Dialect, DialectRules, FileGroup, GroupMatcher, RobotsDocument, RobotsFile,
-    RuleGroup, RuleSet,
+    AgentLine, Dialect, DialectRules, GroupMatcher, RobotsDocument, RobotsFile, RuleGroup, RuleSet,
 };
+use Claim::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,6 @@ pub struct ParsedRobotsVersion {
 impl ParsedRobotsVersion {
     /// Parses a file as RFC 9309 says and as Google's library does.
     pub fn parse(body: Arc<[u8]>, registry: &Registry) -> ParsedRobotsVersion {
-        let version = RobotsVersionId::from_body(&body);
         let file = RobotsFile::parse(body.clone());
         let reading = DialectRules::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let document = RobotsDocument {
@@ -47,20 +46,17 @@ impl ParsedRobotsVersion {
             .iter()
             .flat_map(|group| &group.agents)
             .map(String::as_str);
-        let tokens = SiteMarkers::new(unregistered_tokens(agents, registry));
-        let delays = document
-            .groups
-            .iter()
-            .map(|group| group.crawl_delay)
-            .collect();
-        let google = google_matcher(&file, &reading, registry);
         ParsedRobotsVersion {
-            version,
+            version: RobotsVersionId::from_body(&body),
             body,
             matcher: GroupMatcher::new(&document),
-            google,
-            delays,
-            tokens,
+            google: google_matcher(&file, &reading, registry),
+            delays: document
+                .groups
+                .iter()
+                .map(|group| group.crawl_delay)
+                .collect(),
+            tokens: SiteMarkers::new(unregistered_tokens(agents, registry)),
         }
     }
 
@@ -83,14 +79,12 @@ impl ParsedRobotsVersion {
         binds: RobotsObedience,
     ) -> GroupBinding {
         match claim {
-            Claim::Visitor => GroupBinding::NoRules,
-            Claim::UnknownBot | Claim::Tool => {
-                find_binding(&self.matcher, std::iter::empty(), binds).0
-            }
-            Claim::Known(index) => {
+            Visitor => GroupBinding::NoRules,
+            UnknownBot | Tool => find_binding(&self.matcher, std::iter::empty(), binds).0,
+            Known(index) => {
                 find_binding(&self.matcher, crawler_names(registry.get(index)), binds).0
             }
-            Claim::PolicyToken(index) => {
+            PolicyToken(index) => {
                 find_binding(&self.matcher, self.tokens.token(index).into_iter(), binds).0
             }
         }
@@ -104,24 +98,22 @@ fn google_matcher(
     rfc: &DialectRules,
     registry: &Registry,
 ) -> Option<GroupMatcher> {
-    let crawlers = registry
+    let known: HashSet<String> = registry
         .crawlers()
         .iter()
-        .filter(|crawler| crawler.reading == Dialect::Google);
-    let known: HashSet<String> = crawlers
+        .filter(|crawler| crawler.reading == Dialect::Google)
         .flat_map(crawler_names)
         .map(str::to_ascii_lowercase)
         .collect();
     let is_google =
         |agent: &AgentLine| agent.star || known.contains(&agent.token.to_ascii_lowercase());
     let google = groups_of_reading(&DialectRules::new(file, Dialect::Google, &[]), is_google);
-    if google == groups_of_reading(rfc, is_google) {
-        return None;
-    }
-    Some(GroupMatcher::new(&RobotsDocument {
-        groups: google,
-        ..RobotsDocument::default()
-    }))
+    (google != groups_of_reading(rfc, is_google)).then(|| {
+        GroupMatcher::new(&RobotsDocument {
+            groups: google,
+            ..RobotsDocument::default()
+        })
+    })
 }
 
 /// The groups of a reading, with only the wanted agents. Agents that the same groups name share a
@@ -136,12 +128,16 @@ fn groups_of_reading(
     for agent in agents.filter(|agent| !agent.token.is_empty() && is_wanted(agent)) {
         let (_, union) = reading.groups_for(agent.token.as_bytes());
         let place = *places.entry(union).or_insert_with(|| {
-            let parts: Vec<&FileGroup> = reading.groups_at(union).collect();
-            let lines = parts.iter().flat_map(|part| &part.rules);
-            let delays = parts.iter().filter_map(|part| part.crawl_delay);
             groups.push(RuleGroup {
-                rules: lines.map(|line| line.rule.clone()).collect(),
-                crawl_delay: delays.min(),
+                rules: reading
+                    .groups_at(union)
+                    .flat_map(|part| &part.rules)
+                    .map(|line| line.rule.clone())
+                    .collect(),
+                crawl_delay: reading
+                    .groups_at(union)
+                    .filter_map(|part| part.crawl_delay)
+                    .min(),
                 ..RuleGroup::default()
             });
             groups.len() - 1

@@ -27,16 +27,13 @@ pub fn planned_pauses(
     for pause in &policy.pauses {
         let spans = match pause.schedule {
             PauseSchedule::Recurring(recurrence) => recurrence.spans_around(now),
-            PauseSchedule::Once { from, until } => {
-                let begin = begins(pause, from);
-                begin
-                    .map(|begin| (begin, pause_end(begin, from, until, acknowledged)))
-                    .into_iter()
-                    .collect()
-            }
+            PauseSchedule::Once { from, until } => begins(pause, from)
+                .map(|begin| (begin, pause_end(begin, from, until, acknowledged)))
+                .into_iter()
+                .collect(),
         };
-        planned.extend(spans.into_iter().map(|(from, until)| {
-            let active = PauseWindow {
+        for (from, until) in spans {
+            let window = PauseWindow {
                 audience: pause.audience,
                 from,
                 until,
@@ -46,8 +43,8 @@ pub fn planned_pauses(
                     .then(|| from.plus(DEFAULT_PAUSE_LENGTH)),
                 at_run_time: false,
             };
-            (pause, active)
-        }));
+            planned.push((pause, window));
+        }
     }
     planned
 }
@@ -55,10 +52,11 @@ pub fn planned_pauses(
 /// The planned pauses of a policy around a time; none without a time. A pause without `from` begins
 /// when the server loads it, and is left out here unless it recurs.
 pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<PauseWindow> {
-    let planned = moment
-        .map(|moment| planned_pauses(policy, moment, |_, from| from))
-        .unwrap_or_default();
-    planned.into_iter().map(|(_, pause)| pause).collect()
+    moment
+        .into_iter()
+        .flat_map(|moment| planned_pauses(policy, moment, |_, from| from))
+        .map(|(_, pause)| pause)
+        .collect()
 }
 
 /// When a pause that begins at `begin` ends: at `until`, else after [`DEFAULT_PAUSE_LENGTH`].

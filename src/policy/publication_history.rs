@@ -98,21 +98,24 @@ impl PublicationHistory {
     /// window before that span. A clock jump within the window moves it back by the jump.
     pub fn cached_since(&self, window: Duration, now: Timestamp) -> Timestamp {
         let before = |moment: Timestamp| {
-            let jumps = self.jumps.iter().filter(|jump| jump.at <= moment);
-            jumps.fold(minus(moment, window), |since, jump| {
-                if jump.at >= since {
-                    minus(since, jump.by)
-                } else {
-                    since
-                }
-            })
+            self.jumps.iter().filter(|jump| jump.at <= moment).fold(
+                minus(moment, window),
+                |since, jump| {
+                    if jump.at >= since {
+                        minus(since, jump.by)
+                    } else {
+                        since
+                    }
+                },
+            )
         };
         self.unavailable
             .iter()
             .fold(before(now), |cached_since, span| {
-                match span.until.unwrap_or(now) {
-                    until if until >= cached_since => cached_since.min(before(span.since)),
-                    _ => cached_since,
+                if span.until.unwrap_or(now) >= cached_since {
+                    cached_since.min(before(span.since))
+                } else {
+                    cached_since
                 }
             })
     }
@@ -122,15 +125,17 @@ impl PublicationHistory {
     /// later.
     pub fn cached_until(&self, window: Duration, served: Timestamp, now: Timestamp) -> Timestamp {
         let after = |moment: Timestamp| {
-            let jumps = self.jumps.iter().rev().filter(|jump| jump.at > moment);
-            jumps.fold(moment.plus(window), |until, jump| {
-                let is_within = minus(jump.at, jump.by) <= until;
-                if is_within {
-                    until.plus(jump.by).min(jump.at.plus(window))
-                } else {
-                    until
-                }
-            })
+            self.jumps
+                .iter()
+                .rev()
+                .filter(|jump| jump.at > moment)
+                .fold(moment.plus(window), |until, jump| {
+                    if minus(jump.at, jump.by) <= until {
+                        until.plus(jump.by).min(jump.at.plus(window))
+                    } else {
+                        until
+                    }
+                })
         };
         self.unavailable
             .iter()
@@ -187,8 +192,7 @@ impl PublicationHistories {
     /// [`PublicationHistories::iter`]. `None` where no pattern matches.
     pub fn find(&self, host: &[u8]) -> Option<(usize, &PublicationHistory)> {
         let place = self.index.find(host)?;
-        let (_, history) = self.histories.get(place)?;
-        Some((place, history))
+        Some((place, &self.histories.get(place)?.1))
     }
 
     /// Each pattern with its history; `None` stands for every other host.

@@ -24,12 +24,13 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
     use ast::ErrorKind::{UnsupportedBackreference, UnsupportedLookAround};
     let error = compile_path_regex(text).err()?;
     if let regex::Error::CompiledTooBig(most) = error {
-        let what = format!(
-            "this regular expression is too large: compiled, it needs more than {} KiB",
-            most / 1024
-        );
-        let help = "use smaller numbers in repetitions such as \"{1000}\", or use \"paths\"".into();
-        return Some((what, help));
+        return Some((
+            format!(
+                "this regular expression is too large: compiled, it needs more than {} KiB",
+                most / 1024
+            ),
+            "use smaller numbers in repetitions such as \"{1000}\", or use \"paths\"".into(),
+        ));
     }
     let (why, help) = match ast::parse::Parser::new().parse(text) {
         Err(error) => {
@@ -49,18 +50,16 @@ pub fn regex_mistake(text: &str) -> Option<(String, String)> {
                 help,
             )
         }
-        Ok(_) => {
-            let error = error.to_string();
-            let why = error
+        Ok(_) => (
+            error
+                .to_string()
                 .lines()
                 .last()
                 .unwrap_or_default()
-                .trim_start_matches("error: ");
-            (
-                why.to_owned(),
-                "write a simpler expression, with classes such as \"[a-z]\"",
-            )
-        }
+                .trim_start_matches("error: ")
+                .to_owned(),
+            "write a simpler expression, with classes such as \"[a-z]\"",
+        ),
     };
     Some((format!("not a regular expression: {why}"), help.into()))
 }

@@ -5,6 +5,7 @@
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
+use RetireStage::*;
 use strum::IntoStaticStr;
 
 /// A stage of retired paths. Time moves them from each stage to the next.
@@ -21,11 +22,7 @@ pub enum RetireStage {
 }
 
 impl RetireStage {
-    pub const ALL: [RetireStage; 3] = [
-        RetireStage::Planned,
-        RetireStage::Noindex,
-        RetireStage::Disallowed,
-    ];
+    pub const ALL: [RetireStage; 3] = [Planned, Noindex, Disallowed];
 }
 
 impl RetirePolicy {
@@ -37,11 +34,11 @@ impl RetirePolicy {
     /// The stage at a time.
     pub fn stage(&self, at: Timestamp) -> RetireStage {
         if at < self.noindex_from.value {
-            RetireStage::Planned
+            Planned
         } else if at < self.disallowed_from() {
-            RetireStage::Noindex
+            Noindex
         } else {
-            RetireStage::Disallowed
+            Disallowed
         }
     }
 

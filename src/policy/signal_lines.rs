@@ -29,9 +29,9 @@ pub fn parse_content_signal(
 
 /// Parses `ai-train=no` or `use=reference`, without regard to case.
 fn parse_signal_part(part: &str) -> Option<ContentSignalPart> {
-    let (name, word) = part
-        .split_once('=')
-        .map(|(name, word)| (name.trim(), word.trim()))?;
+    let (name, word) = part.split_once('=')?;
+    let name = name.trim();
+    let word = word.trim();
     if name.eq_ignore_ascii_case("use") {
         return USES
             .into_iter()
@@ -41,10 +41,9 @@ fn parse_signal_part(part: &str) -> Option<ContentSignalPart> {
     let category = SignalCategory::ALL
         .into_iter()
         .find(|category| category.name().eq_ignore_ascii_case(name))?;
-    let index = ["no", "yes"]
-        .into_iter()
-        .position(|known| known.eq_ignore_ascii_case(word))?;
-    Some(ContentSignalPart::Category(category, index == 1))
+    let is_yes = word.eq_ignore_ascii_case("yes");
+    (is_yes || word.eq_ignore_ascii_case("no"))
+        .then_some(ContentSignalPart::Category(category, is_yes))
 }
 
 pub fn yes_or_no(is_yes: bool) -> &'static str {
@@ -76,11 +75,8 @@ pub fn parse_content_usage(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
 pub fn parse_usage_member(member: &str) -> (Option<(&str, bool)>, &str) {
     let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
     let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
-    let word = ["n", "y"].into_iter().position(|known| known == word);
-    let value = word
-        .filter(|_| is_category(category))
-        .map(|word| (category, word == 1));
-    (value, parameters)
+    let is_valid = matches!(word, "y" | "n") && is_category(category);
+    (is_valid.then_some((category, word == "y")), parameters)
 }
 
 /// Whether a text can be a category: a key of a dictionary, without a `*` in front.

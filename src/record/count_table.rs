@@ -58,6 +58,9 @@ pub struct CountedRequest<'a> {
     pub bytes: u64,
     /// The time until the origin sent the head of its response.
     pub origin_milliseconds: u64,
+    /// Whether it got a page with a reservation: see
+    /// [`RequestRecord::has_reserved_page`](super::RequestRecord::has_reserved_page).
+    pub has_reserved_page: bool,
 }
 
 /// Requests by site, crawler, identity, kind and action.
@@ -220,10 +223,11 @@ impl IdentityCells {
         };
         add(CountColumn::Bytes, request.bytes);
         add(CountColumn::OriginMilliseconds, request.origin_milliseconds);
-        if request.action.is_forwarded()
-            && let Some(total) = CountColumn::status_column(request.status)
-        {
-            add(total, 1);
+        if request.action.is_forwarded() {
+            add(CountColumn::Reserved, request.has_reserved_page.into());
+            if let Some(total) = CountColumn::status_column(request.status) {
+                add(total, 1);
+            }
         }
         if request.kind == RecordedKind::Of(Kind::Unproven)
             && let Some(total) = CountColumn::doubt_column(request.basis, request.older_until)
@@ -319,6 +323,7 @@ mod tests {
             status: 304,
             bytes: 10,
             origin_milliseconds: 5,
+            has_reserved_page: false,
         }
     }
 
@@ -419,6 +424,7 @@ mod tests {
         ] {
             table.count(&CountedRequest {
                 status,
+                has_reserved_page: true,
                 ..request("gptbot", action)
             });
         }
@@ -429,6 +435,8 @@ mod tests {
             counted.extend(responses.map(|(status, number)| format!("{status} {number}")));
         });
         assert_eq!(counted, ["80", "2xx 2", "3xx 1", "304 1", "4xx 1", "5xx 1"]);
+        // All that were forwarded.
+        assert_eq!(new_counts(&table)["gptbot"].reserved_pages(), 7);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) enum CountColumn {
     ClientError,
     #[strum(serialize = "status_5xx")]
     ServerError,
+    /// Pages with a published reservation that crawlers for AI training got.
+    Reserved,
     /// Requests of the kind `unproven`, because a cache may have answered the crawler.
     PerhapsCached,
     /// Requests of the kind `unproven`, because it is not known what peers served.
@@ -278,6 +280,11 @@ impl RequestCounts {
     /// Bytes of the bodies that were sent.
     pub fn bytes(&self) -> u64 {
         self.totals[Bytes as usize]
+    }
+
+    /// Pages with a published reservation that crawlers for AI training got.
+    pub fn reserved_pages(&self) -> u64 {
+        self.totals[Reserved as usize]
     }
 
     /// Whether most responses are unknown: beside another proxy, crawlgate does not see the responses

@@ -7,6 +7,7 @@ use super::{FieldValue, RecordedKind, RequestRecord, SiteJudgement};
 use crate::crawlers::{Claim, self_given_name};
 use crate::settings::AddressDetail;
 use crate::verdict::{Decision, UnenforcedReason};
+use Claim::*;
 use strum::{IntoStaticStr, VariantArray};
 
 /// A field of a request. Its name in logs is that of the variant in snake case.
@@ -189,9 +190,7 @@ impl RecordField {
 /// The name that an unlisted bot or a program gives itself; `None` for every other claim.
 fn self_declared_name<'r>(decision: &Decision, record: &'r RequestRecord) -> Option<&'r str> {
     match decision.claim {
-        Claim::UnknownBot | Claim::Tool => {
-            self_given_name(record.request.user_agent().unwrap_or_default())
-        }
-        Claim::Known(_) | Claim::PolicyToken(_) | Claim::Visitor => None,
+        UnknownBot | Tool => self_given_name(record.request.user_agent().unwrap_or_default()),
+        Known(_) | PolicyToken(_) | Visitor => None,
     }
 }

@@ -131,7 +131,7 @@ impl RequestRecord {
 
     /// Whether a crawler for AI training got a page for which the site publishes a reservation: in a
     /// header, in `tdmrep.json`, or in the crawler's group of robots.txt. A crawler that no group binds
-    /// can read that of `*`. Licences and TDM policies are no such pages.
+    /// can read that of `*`. Licences and TDM policies are no such pages. Not with `mode: off`.
     pub fn has_reserved_page(&self) -> bool {
         let Some(judged) = self.judged() else {
             return false;
@@ -143,6 +143,7 @@ impl RequestRecord {
         let mut scratch = TargetScratch::default();
         // The status is 0 where another server sends the page, or, with an error, where nobody does.
         rules.trains
+            && judged.decision.recorded
             && !response.permits_mining
             && matches!(
                 (response.status, response.error),

@@ -5,6 +5,7 @@
 //! status.
 
 use crate::verdict::{Action, Decision, IdentityStatus, Kind};
+use Kind::*;
 use strum::{IntoStaticStr, VariantArray};
 
 /// The action on a request, or the action that enforcement would have taken.
@@ -89,7 +90,7 @@ impl RecordedKind {
 
     /// The kind of a judged request.
     pub fn from_decision(decision: &Decision) -> RecordedKind {
-        if decision.recorded || decision.kind == Kind::NotACrawler {
+        if decision.recorded || decision.kind == NotACrawler {
             RecordedKind::Of(decision.kind)
         } else {
             RecordedKind::Off
@@ -159,9 +160,7 @@ impl ViolationKind {
         ViolationKind::iter_all().filter(|kind| {
             !matches!(
                 kind,
-                ViolationKind::Of(
-                    Kind::Allowed | Kind::StaleCopy | Kind::Exempt | Kind::NotACrawler
-                )
+                ViolationKind::Of(Allowed | StaleCopy | Exempt | NotACrawler)
             )
         })
     }

@@ -6,6 +6,7 @@
 use super::{FieldValue, RecordField, RequestRecord};
 use crate::settings::AddressDetail;
 use crate::time::Timestamp;
+use FieldValue::*;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -52,7 +53,7 @@ impl RecordRow {
     /// A row with these texts, at this moment.
     #[cfg(any(test, feature = "internals"))]
     pub fn from_texts(time: Timestamp, texts: &[(RecordField, &str)]) -> RecordRow {
-        let mut row = RecordRow(vec![(RecordField::Time, FieldValue::Moment(time))]);
+        let mut row = RecordRow(vec![(RecordField::Time, Moment(time))]);
         for (field, text) in texts {
             row.push(*field, FieldValue::from_string((*text).to_owned()));
         }
@@ -62,8 +63,8 @@ impl RecordRow {
     /// When the request arrived; 1970 without a time.
     pub fn moment(&self) -> Timestamp {
         match self.get(RecordField::Time) {
-            Some(FieldValue::Time(time)) => Timestamp::from(*time),
-            Some(FieldValue::Moment(moment)) => *moment,
+            Some(Time(time)) => Timestamp::from(*time),
+            Some(Moment(moment)) => *moment,
             _ => Timestamp(0),
         }
     }
@@ -76,7 +77,7 @@ impl RecordRow {
     /// Removes the query of the target.
     pub fn remove_query(&mut self) {
         for (field, value) in &mut self.0 {
-            if let (RecordField::Target, FieldValue::Text(text)) = (field, value) {
+            if let (RecordField::Target, Text(text)) = (field, value) {
                 let path = text.split('?').next().unwrap_or_default();
                 *text = path.to_owned().into();
             }

@@ -52,13 +52,15 @@ impl PeriodBar {
 
     /// Adds the requests of one crawler name and identity.
     pub fn add(&mut self, identity: ClientIdentity, counts: &RequestCounts) {
+        use ClientIdentity::*;
+
         match identity {
-            ClientIdentity::Verified | ClientIdentity::Unverified => {
+            Verified | Unverified => {
                 self.obeyed += counts.rule_obeying_requests();
                 self.not_counted += counts.uncounted();
                 self.against_rules += counts.rule_breaking_requests();
             }
-            ClientIdentity::SuspectedImpostor | ClientIdentity::Impostor => {
+            SuspectedImpostor | Impostor => {
                 self.pretended += counts.requests();
             }
         }

@@ -60,7 +60,7 @@ fn other_hosts_sentence(site: &str, hosts: &[String]) -> String {
     )
 }
 
-/// What was blocked, and what enforcement would block; empty if neither. The first sentences are
+/// What was blocked, and what enforcement would have blocked; empty if neither. The first sentences are
 /// about the requests that broke the rules, which the headline counts.
 pub fn enforcement_sentence(report: &Report) -> String {
     let text = EnforcementText { report }.to_string();

@@ -22,7 +22,8 @@ const MAX_BOT_NAMES: usize = 20;
 
 impl Report {
     /// The report of a period, about one site and one crawler, or about all where the name is empty.
-    /// The report of one crawler has no visitors and no traffic.
+    /// The report of one crawler has no visitors and no traffic. It begins with the first hour, day or
+    /// week that has requests.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -37,7 +38,9 @@ impl Report {
         let mut visitors = 0;
         let mut visitors_bytes = 0;
         let ReportPeriod { from, to, step } = period;
+        let mut first = None;
         history.for_each_row(site, from, to, step, |start, crawler, identity, new| {
+            first.get_or_insert(start);
             match crawler {
                 _ if !only_crawler.is_empty() && crawler != only_crawler => return,
                 "" => return,
@@ -61,7 +64,7 @@ impl Report {
         })?;
         let crawlers = crawler_rows(&counts, to);
         let mut report = Report {
-            from: Some(from),
+            from: first.or(Some(from)),
             to: Some(to),
             site: site.to_owned(),
             crawlers,
@@ -73,8 +76,13 @@ impl Report {
             report.add_sites(history, &period, only_crawler)?;
             report.add_suspected(history, &period)?;
         }
-        // The history has no names by site.
-        if site.is_empty() && ["", UNKNOWN_BOTS].contains(&only_crawler) {
+        // The history has no names by site. If unknown bots requested no other site, they are its own.
+        let has_names = site.is_empty() || {
+            let sites = history.counts_by_site(UNKNOWN_BOTS, from, to, step)?;
+            let mut others = sites.iter().filter(|(name, _)| name != site);
+            others.all(|(name, _)| name == UNCLAIMED)
+        };
+        if has_names && ["", UNKNOWN_BOTS].contains(&only_crawler) {
             report.unknown_bots = top_unknown_bots(history, &period)?;
         }
         report.add_offences(history.offences(site, from, to)?);
@@ -120,7 +128,7 @@ impl Report {
         }
         for (site, mut counts) in sites {
             if site == UNCLAIMED {
-                self.unclaimed += counts.total().requests();
+                self.unclaimed += counts.without_impostors().requests();
                 continue;
             }
             counts.count_expired_stale_copies_as_allowed(period.to);
@@ -189,13 +197,15 @@ fn add_visits(
         step => step,
     };
     let from = step.start_of(period.from);
+    let mut first = None;
     let mut pages: HashMap<String, u64> = HashMap::new();
     history.for_each_row(
         site,
         from,
         period.to,
         step,
-        |_, crawler, identity, counts| {
+        |start, crawler, identity, counts| {
+            first.get_or_insert(start);
             if identity != IdentityStatus::Impostor {
                 *pages.entry(crawler.to_owned()).or_default() += counts.pages_read();
             }
@@ -207,7 +217,7 @@ fn add_visits(
         visits,
         pages.map(|(crawler, pages)| (crawler.as_str(), *pages)),
     );
-    traffic.visits_from = Some(from);
+    traffic.visits_from = first.or(Some(from));
     Ok(())
 }
 

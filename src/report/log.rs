@@ -63,6 +63,8 @@ pub struct LineCounts {
     pub server_messages: u64,
     /// Requests in formats without user agents.
     pub no_user_agent: u64,
+    /// Requests in lines that end with columns which are not read.
+    pub unread_columns: u64,
     /// Requests in the period without a host, where several policies might have judged them.
     pub no_host: u64,
     /// Requests in the period to hosts that are not judged.

@@ -41,6 +41,7 @@ pub use sitemap::{SitemapCoverage, SitemapSummary};
 pub use text::{render_table, render_text};
 pub use traffic::{OperatorTraffic, TrafficReport};
 
+use crate::numbers::plural_thousands;
 use crate::printable::{join_first, printable};
 use crate::record::RequestCounts;
 use crate::time::{Timestamp, rfc3339};
@@ -60,9 +61,6 @@ const MAX_NAMED: usize = 8;
 const MAX_FILES: usize = 4;
 /// What the reader of an audit must know if no robots.txt has a rule.
 pub const NO_RULES: &str = "robots.txt has no rules: everything is allowed.";
-/// What the reader must know about crawlers that obey a site with a reservation.
-const RESERVATION: &str = "A reservation (tdm, content_signal, content_usage) is no rule of robots.txt: crawlers in this list may \
-                           ignore it.";
 const UNVERIFIED_NAMES: &str =
     "Names could not be verified: no lists of crawler networks were available.";
 
@@ -387,6 +385,30 @@ impl Report {
         let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
         let parts = rows.filter_map(CrawlerRow::license_words);
         join_first(parts, MAX_NAMED)
+    }
+
+    /// The crawlers that took pages with a reservation, and how many; empty if none did.
+    fn reservation_sentence(&self) -> String {
+        let rows = self.crawlers.iter();
+        let rows = rows.filter(|row| row.is_of_crawler() && row.counts.reserved_pages() > 0);
+        let parts = rows.map(|row| {
+            let pages = plural_thousands(row.counts.reserved_pages(), "page");
+            text::name_with_words(&format!("{}: {pages}", row.name), row.identity_words())
+        });
+        join_first(parts, MAX_NAMED)
+    }
+
+    /// Requests against the rules that the lines of `to_block` would have blocked.
+    fn would_block_by_lines(&self) -> u64 {
+        let rows = self.crawlers.iter().filter(|row| row.to_block.is_some());
+        rows.map(|row| row.counts.would_refuse_against_rules())
+            .sum()
+    }
+
+    /// Bytes that were sent to crawlers for disallowed requests; only for logs.
+    fn disallowed_bytes(&self) -> u64 {
+        let rows = self.crawlers.iter().filter(|row| row.is_of_crawler());
+        rows.map(|row| row.disallowed_bytes).sum()
     }
 
     /// Whether some requests of a crawler that is blocked pass.

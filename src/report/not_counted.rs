@@ -87,8 +87,8 @@ impl NotCountedText<'_> {
     /// The robots.txt that crawlers may use in place of the one in force.
     fn older_copy(&self) -> &'static str {
         match (self.part.reason, self.source) {
-            (OlderCopy, _) => "the robots.txt from before its last change",
-            (_, ReportSource::History) => "a robots.txt from before crawlgate watched this site",
+            (OlderCopy, _) => "an older robots.txt",
+            (_, ReportSource::History) => "a robots.txt from before crawlgate watched the site",
             (_, ReportSource::Logs | ReportSource::LogsByPolicies) => {
                 "an older robots.txt that you did not give"
             }

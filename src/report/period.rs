@@ -8,6 +8,7 @@ use crate::state::history::{DAY, PeriodLength};
 use crate::time::Timestamp;
 use crate::yaml::parse_duration;
 use PeriodBound::{Ago, At};
+use PeriodLength::*;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -94,16 +95,16 @@ impl ReportPeriod {
     /// `now`. They are hours, or days for whole days and if the history has no hours of that time.
     /// They are weeks for more than 120 days and if the history has no days.
     fn between(since: Timestamp, until: Timestamp, now: Timestamp) -> ReportPeriod {
-        let since = since.max(Timestamp(now.0 - PeriodLength::Week.retention_seconds()));
+        let since = since.max(Timestamp(now.0 - Week.retention_seconds()));
         let until = until.max(since).min(now);
         let length = until.0 - since.0;
         let has = |step: PeriodLength| now.0 - since.0 <= step.retention_seconds();
-        let step = if (length <= DAY || length % DAY != 0) && has(PeriodLength::Hour) {
-            PeriodLength::Hour
-        } else if length <= MAX_DAYS * DAY && has(PeriodLength::Day) {
-            PeriodLength::Day
+        let step = if (length <= DAY || length % DAY != 0) && has(Hour) {
+            Hour
+        } else if length <= MAX_DAYS * DAY && has(Day) {
+            Day
         } else {
-            PeriodLength::Week
+            Week
         };
         let mut to = now;
         if until < now {
@@ -138,9 +139,9 @@ impl ReportPeriod {
     /// The step that begins at `start`, for people.
     pub fn step_label(&self, start: Timestamp) -> String {
         match self.step {
-            PeriodLength::Hour => start.format_minute(),
-            PeriodLength::Day => start.format_day(),
-            PeriodLength::Week => format!("week of {}", start.format_day()),
+            Hour => start.format_minute(),
+            Day => start.format_day(),
+            Week => format!("week of {}", start.format_day()),
         }
     }
 
@@ -173,7 +174,8 @@ impl ReportPeriod {
 
 #[cfg(test)]
 mod tests {
-    use super::{PeriodBound, PeriodLength, ReportPeriod};
+    use super::PeriodLength::*;
+    use super::{PeriodBound, ReportPeriod};
     use crate::time::Timestamp;
     use std::time::Duration;
 
@@ -192,30 +194,12 @@ mod tests {
             let ReportPeriod { from, step, .. } = last_hours(hours);
             (from.to_string(), step)
         };
-        assert_eq!(
-            since(1),
-            ("2026-11-22T18:00:00Z".into(), PeriodLength::Hour)
-        );
-        assert_eq!(
-            since(25),
-            ("2026-11-21T18:00:00Z".into(), PeriodLength::Hour)
-        );
-        assert_eq!(
-            since(36),
-            ("2026-11-21T07:00:00Z".into(), PeriodLength::Hour)
-        );
-        assert_eq!(
-            since(24),
-            ("2026-11-21T19:00:00Z".into(), PeriodLength::Hour)
-        );
-        assert_eq!(
-            since(48),
-            ("2026-11-20T00:00:00Z".into(), PeriodLength::Day)
-        );
-        assert_eq!(
-            since(7 * 24 + 1),
-            ("2026-11-15T00:00:00Z".into(), PeriodLength::Day)
-        );
+        assert_eq!(since(1), ("2026-11-22T18:00:00Z".into(), Hour));
+        assert_eq!(since(25), ("2026-11-21T18:00:00Z".into(), Hour));
+        assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Hour));
+        assert_eq!(since(24), ("2026-11-21T19:00:00Z".into(), Hour));
+        assert_eq!(since(48), ("2026-11-20T00:00:00Z".into(), Day));
+        assert_eq!(since(7 * 24 + 1), ("2026-11-15T00:00:00Z".into(), Day));
     }
 
     #[test]

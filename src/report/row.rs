@@ -12,6 +12,7 @@ use crate::record::RequestCounts;
 use crate::sketch::KeyUsage;
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{IdentityStatus, Kind};
+use ClientIdentity::{Impostor, SuspectedImpostor, Unverified, Verified};
 use ReportSection::{BreaksRules, DoesNotCount, NotJudged, Obeys, Pretends, Tool};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -59,10 +60,10 @@ impl ClientIdentity {
     /// Words for people.
     pub fn words(self) -> &'static str {
         match self {
-            ClientIdentity::Verified => "verified",
-            ClientIdentity::Unverified => "not verified",
-            ClientIdentity::SuspectedImpostor => "probably pretends",
-            ClientIdentity::Impostor => "pretends",
+            Verified => "verified",
+            Unverified => "not verified",
+            SuspectedImpostor => "probably pretends",
+            Impostor => "pretends",
         }
     }
 }
@@ -70,9 +71,9 @@ impl ClientIdentity {
 impl From<IdentityStatus> for ClientIdentity {
     fn from(identity: IdentityStatus) -> ClientIdentity {
         match identity {
-            IdentityStatus::Verified => ClientIdentity::Verified,
-            IdentityStatus::Unverified => ClientIdentity::Unverified,
-            IdentityStatus::Impostor => ClientIdentity::Impostor,
+            IdentityStatus::Verified => Verified,
+            IdentityStatus::Unverified => Unverified,
+            IdentityStatus::Impostor => Impostor,
         }
     }
 }
@@ -163,6 +164,8 @@ pub struct CrawlerRow {
     pub disallowed_bytes: u64,
     /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
+    /// The URLs of its requests against the rules, without their query; only for logs.
+    pub urls_against_rules: Vec<TopEntry>,
     /// What its requests took, with their durations if the log has them; only for logs.
     pub usage: KeyUsage,
     /// The first directories of the paths that it requested most, `/` for pages in no directory; only
@@ -266,10 +269,7 @@ impl CrawlerRow {
 
     /// Whether the clients are, or seem to be, other than the crawler.
     pub fn is_pretender(&self) -> bool {
-        matches!(
-            self.identity,
-            Some(ClientIdentity::Impostor | ClientIdentity::SuspectedImpostor)
-        )
+        matches!(self.identity, Some(Impostor | SuspectedImpostor))
     }
 
     /// Whether the rules do not bind it, or a policy exempts it.
@@ -282,7 +282,7 @@ impl CrawlerRow {
     /// addresses, or three.
     pub(super) fn pretender_words(&self, top: Option<usize>) -> String {
         let words = match self.identity {
-            Some(ClientIdentity::SuspectedImpostor) => "probably not from it",
+            Some(SuspectedImpostor) => "probably not from it",
             _ => "not from it",
         };
         let shown = top.unwrap_or(MAX_ADDRESSES).min(MAX_TOP);

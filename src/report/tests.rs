@@ -10,7 +10,6 @@ use super::{
     ViolationExample, render_csv, render_html, render_markdown, render_table, render_text,
 };
 use crate::clock::Moment;
-use crate::crawlers::Purpose;
 use crate::record::CountedAction::{self, Block, Pass, WouldBlock};
 use crate::record::{RecordField, RecordRow, RequestCounts};
 use crate::sketch::KeyUsage;
@@ -144,15 +143,21 @@ fn requests_without_licence_are_apart_from_violations() {
     assert_eq!((against_rules, blocked, would_block), (0, 0, 0));
     let sentence =
         "GPTBot: 5 requests (verified, 3 refused), CCBot: 4 requests (not verified, refused)";
-    report.has_reservation = true;
+    for row in &mut report.crawlers {
+        let mut columns = row.counts.columns_mut();
+        let reserved = columns.find(|(name, _)| *name == "reserved");
+        *reserved.expect("a column").1 = 7;
+    }
     for page in [
         render_text(&report).expect("text").replace("\n   ", ""),
         render_html(&report).expect("HTML"),
         render_markdown(&report).expect("Markdown"),
     ] {
         assert!(page.contains(sentence), "{page}");
-        assert!(page.contains("A reservation (tdm, "), "{page}");
-        let would_ask = "Enforcement would ask 2 requests for a licence.";
+        let reserved = "GPTBot: 7 pages (verified), CCBot: 7 pages";
+        assert!(page.contains(reserved), "{page}");
+        assert!(!page.contains("Applebot: 7 pages"), "{page}");
+        let would_ask = "crawlgate would have asked 2 times more.";
         assert!(page.replace('\n', " ").contains(would_ask), "{page}");
     }
     // Of the requests of a crawler that obeys, only some lacked one.
@@ -508,7 +513,7 @@ fn uncounted_requests_have_reason_and_end() {
     let counts = counts_of_each_reason();
     let one = CrawlerRow::new("ccbot", ClientIdentity::Unverified, counts);
     let older = crawler_row(
-        "gptbot",
+        "ahrefsbot",
         ClientIdentity::Unverified,
         &[(Kind::StaleCopy, Pass, 32)],
     );
@@ -531,7 +536,11 @@ fn uncounted_requests_have_reason_and_end() {
     ];
     assert_eq!(found, expected);
     assert_eq!(report.not_counted[0].crawlers, ["CCBot"]);
-    assert_eq!(report.not_counted[1].crawlers, ["GPTBot"]);
+    assert_eq!(report.not_counted[1].crawlers, ["AhrefsBot"]);
+    // Its operator documents how long it keeps a file.
+    let has_days = report.not_counted[..2].iter();
+    let has_days = has_days.map(|part| part.sentence.contains(" 7 days"));
+    assert!(has_days.eq([false, true]));
     for part in &report.not_counted {
         let until = part
             .until
@@ -692,6 +701,9 @@ fn history_is_summed_by_crawler_and_site() {
     assert_eq!(bars(|bar| bar.obeyed), 11);
     assert_eq!(bars(|bar| bar.pretended), 4);
     assert_eq!(report.unknown_bots[0].name, "PriceHunter");
+    let of_site = report_from_history("shop").unknown_bots;
+    assert_eq!(of_site, report.unknown_bots);
+    assert!(report_from_history("blog").unknown_bots.is_empty());
 }
 
 #[test]
@@ -700,6 +712,8 @@ fn report_with_an_end_has_nothing_later() {
     let period = ReportPeriod::from_bounds(None, Some(until), None, NOW);
     let report = Report::from_history(&test_history(), period, "", "").expect("read");
     assert_eq!(report.to, Some(Timestamp(NOW.0 - HOUR - 1)));
+    // Before that nothing was counted.
+    assert_eq!(report.from, Some(Timestamp(NOW.0 - 2 * HOUR)));
     let [row] = &report.crawlers[..] else {
         panic!("{:?}", report.crawlers);
     };
@@ -970,14 +984,12 @@ fn statuses_of_crawlers_that_take_most_are_shown() {
     let mut traffic = TrafficReport::new(&report, 2_000);
     traffic.takers[1].statuses = [20, 3, 10, 1_005, 0];
     report.traffic = Some(traffic);
-    for page in [
-        render_html(&report).expect("HTML"),
-        render_markdown(&report).expect("Markdown"),
-    ] {
-        let read = "read 30 pages, 2.9 KiB, 1 % of all bytes; 3 redirected; 1,005 with 4xx";
-        assert!(page.contains(read), "{page}");
-        assert!(!page.contains("with 5xx"), "{page}");
-    }
+    let text = render_markdown(&report).expect("Markdown");
+    let read = "read 30 pages, 2.9 KiB, 1 % of all bytes; 3 redirected; 1,005 with 4xx";
+    assert!(text.contains(read), "{text}");
+    assert!(!text.contains("with 5xx"), "{text}");
+    let page = render_html(&report).expect("HTML");
+    assert!(page.contains("<td data-label=\"4xx\">1,005</td>"), "{page}");
 }
 
 #[test]
@@ -998,6 +1010,11 @@ fn csv_has_row_for_each_crawler_and_identity() {
         urls: Some(3),
         is_of_cut_list: false,
     }];
+    report.crawlers[0].urls_against_rules = vec![TopEntry {
+        name: "shop.example/a,b?...".to_owned(),
+        count: 4,
+        ..TopEntry::default()
+    }];
     report.crawlers[0].sections = entries.clone();
     report.crawlers[0].statuses = vec![ResponseStatusRow {
         status: 404,
@@ -1012,26 +1029,30 @@ fn csv_has_row_for_each_crawler_and_identity() {
     });
     let csv = render_csv(&report).expect("CSV");
     let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
-    assert_eq!(lines.len(), 5 + report.crawlers.len());
+    assert_eq!(lines.len(), 6 + report.crawlers.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
     assert_eq!(columns.len(), 23);
     // The row of the section comes after that of its crawler.
     assert!(lines[1].contains(",crawler,,"), "{csv}");
     assert!(
-        lines[2].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z,1500,1,3"),
+        lines[2].ends_with(",url_against_rules,\"shop.example/a,b?...\",4,0,,,,,,,4,,,,,,,"),
         "{csv}"
     );
-    assert!(lines[3].ends_with(",status,,9,,,,,,,,,,,404,,,,"), "{csv}");
     assert!(
-        lines[4]
+        lines[3].ends_with(",section,\"/a,b/\",7,1,30,,,,,,,,,,1970-01-01T00:00:09Z,1500,1,3"),
+        "{csv}"
+    );
+    assert!(lines[4].ends_with(",status,,9,,,,,,,,,,,404,,,,"), "{csv}");
+    assert!(
+        lines[5]
             .ends_with(",status_path,\"/a,b/\",7,1,30,,,,,,,,,404,1970-01-01T00:00:09Z,1500,1,3"),
         "{csv}"
     );
     assert!(
-        lines[5].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,,,,"),
+        lines[6].ends_with(",never_requested,\"https://shop.example/a,b\",0,,,,,,,,,,,,,,,"),
         "{csv}"
     );
-    for line in &lines[2..6] {
+    for line in &lines[2..7] {
         // Its name has a comma, too.
         assert_eq!(line.replace("a,b", "").split(',').count(), 24, "{line}");
     }
@@ -1305,8 +1326,8 @@ fn text_has_80_columns_and_short_sections() {
         // Above each is its name. Each reason why something does not count has three lines.
         let most = match part {
             _ if place == 1 => 1 + 3 * 5,
-            // The purposes come after the crawlers that take most.
-            part if part.starts_with("Traffic") => 1 + 5 + 3,
+            // After the crawlers that take most come the purposes and the disallowed bytes.
+            part if part.starts_with("Traffic") => 1 + 5 + 4 + 1,
             // The last line says when they are blocked.
             part if part.starts_with("Pretend") => 1 + 8 + 1,
             part if part.starts_with("Break") => 1 + 8,
@@ -1376,8 +1397,8 @@ fn as_many_crawlers_and_urls_are_listed_as_asked() {
     let text = render_text(&report).expect("a text");
     assert_eq!(listed_crawlers(&text), [7, 7], "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
-    let urls = text.split("    503 in ").nth(1).unwrap_or_default();
-    let urls = urls.split("503 by section: ").next().unwrap_or_default();
+    let urls = text.split("    503 by path: ").nth(1).unwrap_or_default();
+    let urls = urls.split("    404 in ").next().unwrap_or_default();
     assert_eq!(urls.matches("%)").count(), 7, "{urls}");
     for page in [render_html(&report), render_markdown(&report)] {
         let page = page.expect("a page");
@@ -1417,7 +1438,7 @@ fn urls_are_listed_by_section_parameter_and_status() {
             sections: top("/shop/", 40),
             paths: top("/shop/gone", 30),
         },
-        // No path is named, or one that explains less than a third.
+        // No path is named, or one that explains less than a third, or many with one request each.
         ResponseStatusRow {
             status: 200,
             requests: 40,
@@ -1436,8 +1457,8 @@ fn urls_are_listed_by_section_parameter_and_status() {
             status: 301,
             requests: 30,
             days: Vec::new(),
-            sections: Vec::new(),
-            paths: Vec::new(),
+            sections: top("/r/", 30),
+            paths: vec![top("/r/a", 1); 6].concat(),
         },
     ];
     let text = render_text(&report(vec![row.clone()])).expect("a text");
@@ -1447,15 +1468,15 @@ fn urls_are_listed_by_section_parameter_and_status() {
         "    sections: /shop/ 150 (75 %)",
         "    parameters (in 22 % of requests): color 20 (10 %)",
         "    404 in 60 requests: /shop/gone 30 (50 %)",
-        "    200 in 40 requests, spread over many paths",
-        "    200 by section: /blog/ 30 (75 %)",
-        "    302 in 35 requests: /login/a 11 (31 %)",
-        "    302 by section: /login/ 35 (100 %)",
-        "    301 in 30 requests, spread over many paths",
+        "    200 in 40 requests, by section: /blog/ 30 (75 %)",
+        "    302 in 35 requests, by section: /login/ 35 (100 %)",
+        "    302 by path: /login/a 11 (31 %)",
+        "    301 in 30 requests, by section: /r/ 30 (100 %)",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
-    assert_eq!(text.matches(" by section: ").count(), 2, "{text}");
+    assert_eq!(text.matches(" by section: ").count(), 3, "{text}");
+    assert_eq!(text.matches(" by path: ").count(), 1, "{text}");
     row.statuses.clear();
     let text = render_text(&report(vec![row])).expect("a text");
     assert!(text.contains("\n    paths: /shop/a 10 (5 %)"), "{text}");
@@ -1570,17 +1591,22 @@ fn long_name_is_cut_and_its_identity_is_not() {
     row.name = "A-Crawler-With-A-Name-That-Is-Too-Long".to_owned();
     let preview = crawler_row("facebookexternalhit", ClientIdentity::Unverified, &broke);
     let text = render_text(&report(vec![row, preview])).expect("rendered");
-    assert!(text.contains("... (not verified) 2 of 2"), "{text}");
+    assert!(text.contains("... (not verified)  "), "{text}");
     assert!(
         text.contains("  facebookexternalhit (not verified)  "),
         "{text}"
     );
-    // Only the purpose has no space.
-    let mut fitting = crawler_row("overflow", ClientIdentity::Unverified, &broke);
-    fitting.purpose = Some(Purpose::Training);
-    fitting.name = "x".repeat(32);
-    let text = render_text(&report(vec![fitting])).expect("rendered");
-    assert!(text.contains(&"x".repeat(32)), "{text}");
+    // All have their purposes, or none has.
+    let mut fitting = crawler_row("ccbot", ClientIdentity::Unverified, &broke);
+    let shown = |row: &CrawlerRow| {
+        let other = crawler_row("gptbot", ClientIdentity::Unverified, &broke);
+        let text = render_text(&report(vec![row.clone(), other])).expect("rendered");
+        let table = text.split("Break the rules").nth(1).unwrap_or_default();
+        table.matches("(not verified, AI training) ").count()
+    };
+    assert_eq!(shown(&fitting), 2);
+    fitting.name = "x".repeat(24);
+    assert_eq!(shown(&fitting), 0);
 }
 
 #[test]

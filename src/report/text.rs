@@ -23,6 +23,8 @@ const COLUMNS: usize = 80;
 const URL_COLUMNS: usize = COLUMNS - 4;
 /// The same without the sign that there are more.
 const SHORT_COLUMNS: usize = URL_COLUMNS - 5;
+/// The columns of a crawler's name in a table.
+const NAME_COLUMNS: usize = 42;
 /// The columns of a crawler's name in the list of those that take most.
 const TAKER_COLUMNS: usize = 37;
 
@@ -31,8 +33,9 @@ const TAKER_COLUMNS: usize = 37;
 /// # Errors
 /// Never because of the report.
 pub fn render_text(report: &Report) -> Result<String, askama::Error> {
-    // A number stays on one line with its sign.
-    let text = ReportText { report }.render()?.replace(" %", "\u{a0}%");
+    // A number stays on one line with its sign, and so does what is in braces with the last one.
+    let text = ReportText { report }.render()?;
+    let text = text.replace(" %", "\u{a0}%").replace(" }", "\u{a0}}");
     Ok(wrap_lines(&text).replace('\u{a0}', " "))
 }
 
@@ -94,21 +97,28 @@ fn shown_count(rows: usize) -> usize {
     if rows > MAX_ROWS { MAX_ROWS - 1 } else { rows }
 }
 
-/// The name of a row with its identity, and with its purpose if that fits into the column.
+/// The name of a row with its identity and purpose.
 fn name_and_identity(row: &CrawlerRow) -> String {
-    /// With its purpose, and without.
-    const WIDTHS: [usize; 2] = [32, 44];
-    let identity = row.identity_words();
-    let long = name_with_words(&row.name, &join_words([identity, row.purpose_words()]));
-    if long.chars().count() <= WIDTHS[0] {
-        long
-    } else {
-        truncated_name(&row.name, identity, WIDTHS[1])
+    let words = join_words([row.identity_words(), row.purpose_words()]);
+    truncated_name(&row.name, &words, URL_COLUMNS)
+}
+
+/// The names of rows in a column. All have their purposes if these fit into `width`, else none has.
+fn name_column(rows: &[&CrawlerRow], width: usize) -> Vec<String> {
+    let names: Vec<String> = rows.iter().map(|row| name_and_identity(row)).collect();
+    if names.iter().all(|name| name.chars().count() <= width) {
+        return names;
     }
+    let names = rows.iter().map(|row| name_without_purpose(row));
+    names.collect()
+}
+
+fn name_without_purpose(row: &CrawlerRow) -> String {
+    truncated_name(&row.name, row.identity_words(), NAME_COLUMNS)
 }
 
 /// A name, with words in brackets if there are any.
-fn name_with_words(name: &str, words: &str) -> String {
+pub(super) fn name_with_words(name: &str, words: &str) -> String {
     match words {
         "" => name.to_owned(),
         words => format!("{name} ({words})"),

@@ -4,6 +4,7 @@
 //! in the totals, but for no crawler.
 
 use super::{ClientIdentity, CrawlerRow, Report, ReportSource, crawler_name, registry_crawler};
+use crate::crawlers::Purpose;
 use crate::numbers::{percent, plural_thousands, thousands};
 use crate::record::RequestCounts;
 use crate::referrals::{ReferringServiceKind, ReferringServices};
@@ -146,11 +147,15 @@ impl TrafficReport {
         let services = ReferringServices::builtin();
         let mut operators: BTreeMap<&str, OperatorTraffic> = BTreeMap::new();
         for (crawler, pages) in pages.into_iter().filter(|_| !self.takers.is_empty()) {
-            let operator = registry_crawler(crawler).map(|crawler| crawler.operator.as_str());
-            let has_service =
-                |operator: &&str| services.all().iter().any(|one| one.operator == *operator);
-            if let Some(operator) = operator.filter(has_service) {
-                operators.entry(operator).or_default().pages += pages;
+            // The crawlers of SEO tools feed no service that sends visitors.
+            if let Some(known) = registry_crawler(crawler)
+                && known.purpose != Purpose::Seo
+                && services
+                    .all()
+                    .iter()
+                    .any(|one| one.operator == known.operator)
+            {
+                operators.entry(&known.operator).or_default().pages += pages;
             }
         }
         for sent in &visits {

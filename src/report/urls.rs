@@ -44,8 +44,8 @@ impl TopUrlParts<'_> {
 impl Report {
     /// What a crawler requested most: sections, parameters, and the paths of each status, or all
     /// paths if no status is known. Errors of the server come first, then 4xx, then redirects, then the
-    /// most frequent of the other statuses. A status has its sections, too, if the listed paths got less
-    /// than a third of its requests.
+    /// most frequent of the other statuses. A status has its sections first if the listed paths got less
+    /// than a third of its requests, and of many paths only those with more than one request.
     pub(super) fn url_lists<'a>(&self, row: &'a CrawlerRow) -> Vec<TopUrlParts<'a>> {
         let mut lists = Vec::new();
         let all_paths = ("paths", &row.paths);
@@ -71,18 +71,24 @@ impl Report {
             if place >= self.max_listed() && of_status.class() == 2 {
                 break;
             }
+            let status = of_status.status;
             let requests = of_status.requests;
             let counted = plural_thousands(requests, "request");
-            let mut title = format!("{} in {counted}", of_status.status);
-            if of_status.paths.is_empty() {
-                title += ", spread over many paths";
+            let title = format!("{status} in {counted}");
+            let mut paths = self.url_list(title, requests, &of_status.paths);
+            // Of many paths with one request each, a few say nothing.
+            if paths.has_more {
+                let frequent = paths.entries.partition_point(|path| path.count > 1);
+                paths.entries = &paths.entries[..frequent];
             }
-            let paths = self.url_list(title, requests, &of_status.paths);
             let explained: u64 = paths.entries.iter().map(|entry| entry.count).sum();
-            lists.push(paths);
-            if explained * 3 < requests && !of_status.sections.is_empty() {
-                let title = format!("{} by section", of_status.status);
+            if explained * 3 < requests {
+                let title = format!("{}, by section", paths.title);
                 lists.push(self.url_list(title, requests, &of_status.sections));
+                paths.title = format!("{status} by path");
+            }
+            if !paths.entries.is_empty() {
+                lists.push(paths);
             }
         }
         lists

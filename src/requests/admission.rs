@@ -5,6 +5,7 @@
 
 use crate::ledger::client_network;
 use crate::locks::lock;
+use LimitReached::*;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
@@ -55,7 +56,7 @@ impl AdmissionLimiter {
     ) -> Result<AdmissionPermit, LimitReached> {
         if self.total.fetch_add(amount, Relaxed).saturating_add(amount) > self.max {
             self.total.fetch_sub(amount, Relaxed);
-            return Err(LimitReached::Total);
+            return Err(Total);
         }
         Ok(AdmissionPermit {
             admission: self.clone(),
@@ -97,7 +98,7 @@ impl AdmissionPermit {
             0
         };
         if before.saturating_add(self.amount) > self.admission.max_per_address {
-            return Err(LimitReached::Address);
+            return Err(Address);
         }
         *entry.or_default() += self.amount;
         drop(counts);
@@ -145,18 +146,14 @@ mod tests {
         let one = admit("192.0.2.1").ok();
         let other = admit("::ffff:192.0.2.1").ok();
         assert!(one.is_some() && other.is_some());
-        assert_eq!(admit("192.0.2.1").err(), Some(LimitReached::Address));
+        assert_eq!(admit("192.0.2.1").err(), Some(Address));
         let six = [admit("2001:db8::1").ok(), admit("2001:db8::ffff:2").ok()];
         assert!(six.iter().all(Option::is_some));
-        assert_eq!(admit("198.51.100.1").err(), Some(LimitReached::Total));
+        assert_eq!(admit("198.51.100.1").err(), Some(Total));
         drop(six);
         let six = [admit("2001:db8::1").ok(), admit("2001:db8::2").ok()];
         drop(one);
-        assert_eq!(
-            admit("2001:db8::3").err(),
-            Some(LimitReached::Address),
-            "of one /64"
-        );
+        assert_eq!(admit("2001:db8::3").err(), Some(Address), "of one /64");
         assert!(admit("2001:db8:0:1::3").is_ok());
         drop((other, six));
         assert_eq!(admission.total.load(Relaxed), 0);
@@ -176,8 +173,8 @@ mod tests {
             admitted.admit_address(address(text)).map(|()| admitted)
         };
         let one = admit("192.0.2.1", 60).ok();
-        assert_eq!(admit("192.0.2.1", 1).err(), Some(LimitReached::Address));
-        assert_eq!(admit("192.0.2.2", 41).err(), Some(LimitReached::Total));
+        assert_eq!(admit("192.0.2.1", 1).err(), Some(Address));
+        assert_eq!(admit("192.0.2.2", 41).err(), Some(Total));
         let other = admit("192.0.2.2", 40).ok();
         assert!(one.is_some() && other.is_some() && admit("192.0.2.3", 1).is_err());
         drop(one);

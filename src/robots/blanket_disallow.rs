@@ -3,6 +3,7 @@
 //! files, the lints of policies and the running proxy share this function.
 
 use super::{PathPattern, Rule};
+use DisallowedPart::*;
 use std::ops::Deref;
 
 /// The part of a site that is disallowed.
@@ -49,7 +50,7 @@ pub fn blanket_disallow<R: Deref<Target = Rule>>(rules: &[R]) -> Option<BlanketD
     let Some(rule) = longest_matching_rule(rules, PathPattern::is_blanket, false) else {
         let rule = longest_matching_rule(rules, |pattern| pattern.matches(b"/"), false)?;
         return Some(BlanketDisallow {
-            part: DisallowedPart::FrontPage,
+            part: FrontPage,
             rule,
         });
     };
@@ -61,11 +62,7 @@ pub fn blanket_disallow<R: Deref<Target = Rule>>(rules: &[R]) -> Option<BlanketD
         longest_matching_rule(rules, |pattern| pattern.matches(&target), true).is_some()
     }) || allows.next().is_some();
     Some(BlanketDisallow {
-        part: if is_open {
-            DisallowedPart::AllButAllowed
-        } else {
-            DisallowedPart::Whole
-        },
+        part: if is_open { AllButAllowed } else { Whole },
         rule,
     })
 }
@@ -125,7 +122,7 @@ mod tests {
         for path in ["/", "*", "/*", "/*$", "*$"] {
             assert_eq!(
                 disallowed_part(&[&format!("Disallow {path}")]),
-                Some((DisallowedPart::Whole, 0)),
+                Some((Whole, 0)),
                 "{path}"
             );
         }
@@ -139,15 +136,15 @@ mod tests {
             "Allow /logo.png",
             "Disallow /",
         ];
-        assert_eq!(disallowed_part(&machines), Some((DisallowedPart::Whole, 7)));
+        assert_eq!(disallowed_part(&machines), Some((Whole, 7)));
         // An Allow that is shorter than the Disallow, or overruled by a longer rule, allows nothing.
         assert_eq!(
             disallowed_part(&["Allow /", "Disallow /*"]),
-            Some((DisallowedPart::Whole, 1))
+            Some((Whole, 1))
         );
         assert_eq!(
             disallowed_part(&["Disallow /", "Allow /a", "Disallow /a*"]),
-            Some((DisallowedPart::Whole, 0))
+            Some((Whole, 0))
         );
     }
 
@@ -164,41 +161,31 @@ mod tests {
             "/sitemap",
         ] {
             let rules = ["Disallow /", &format!("Allow {allow}")];
-            assert_eq!(
-                disallowed_part(&rules),
-                Some((DisallowedPart::AllButAllowed, 0)),
-                "{allow}"
-            );
+            assert_eq!(disallowed_part(&rules), Some((AllButAllowed, 0)), "{allow}");
         }
         assert_eq!(
             disallowed_part(&["Disallow *", "Allow /a"]),
-            Some((DisallowedPart::AllButAllowed, 0))
+            Some((AllButAllowed, 0))
         );
         let mut many = vec!["Disallow /"; MAX_ALLOWS];
         many.extend(vec!["Allow /a"; MAX_ALLOWS + 1]);
         many.push("Disallow /a*");
         assert_eq!(
             disallowed_part(&many).map(|(part, _)| part),
-            Some(DisallowedPart::AllButAllowed)
+            Some(AllButAllowed)
         );
         many.pop();
         many.truncate(2 * MAX_ALLOWS);
         many.push("Disallow /a*");
-        assert_eq!(
-            disallowed_part(&many).map(|(part, _)| part),
-            Some(DisallowedPart::Whole)
-        );
+        assert_eq!(disallowed_part(&many).map(|(part, _)| part), Some(Whole));
     }
 
     #[test]
     fn front_page_rule_disallows_front_page_only() {
-        assert_eq!(
-            disallowed_part(&["Disallow /$"]),
-            Some((DisallowedPart::FrontPage, 0))
-        );
+        assert_eq!(disallowed_part(&["Disallow /$"]), Some((FrontPage, 0)));
         assert_eq!(
             disallowed_part(&["Disallow /*/", "Disallow /$"]),
-            Some((DisallowedPart::FrontPage, 1))
+            Some((FrontPage, 1))
         );
     }
 

@@ -6,6 +6,7 @@
 use super::PathPattern;
 use super::normalise::{parse_escape, push_escape};
 use super::target::{TargetScratch, google_target};
+use Dialect::*;
 use memchr::{memchr, memrchr};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -40,7 +41,7 @@ named!(Dialect);
 
 impl Dialect {
     /// Both dialects.
-    pub const ALL: [Dialect; 2] = [Dialect::Rfc9309, Dialect::Google];
+    pub const ALL: [Dialect; 2] = [Rfc9309, Google];
 }
 
 /// The value of a User-agent line.
@@ -73,13 +74,13 @@ impl Dialect {
             return AgentName::Star;
         }
         match self {
-            Dialect::Google => {
+            Google => {
                 let mut bytes = value.iter();
                 let end =
                     bytes.position(|byte| !byte.is_ascii_alphabetic() && !b"-_".contains(byte));
                 AgentName::Token(&value[..end.unwrap_or(value.len())])
             }
-            Dialect::Rfc9309 => {
+            Rfc9309 => {
                 let known = spaced_tokens.iter().filter(|token| {
                     value
                         .split_at_checked(token.len())
@@ -107,8 +108,8 @@ impl Dialect {
     #[inline]
     pub fn parse_pattern(self, value: &[u8]) -> PathPattern {
         match self {
-            Dialect::Rfc9309 => PathPattern::from_bytes(value),
-            Dialect::Google => PathPattern::from_escaped(&google_escape(value)),
+            Rfc9309 => PathPattern::from_bytes(value),
+            Google => PathPattern::from_escaped(&google_escape(value)),
         }
     }
 
@@ -116,7 +117,7 @@ impl Dialect {
     /// with the page. `None` for other paths, and for RFC 9309. The caller checks that the line is
     /// an Allow.
     pub(super) fn index_directory_pattern(self, value: &[u8]) -> Option<PathPattern> {
-        if self != Dialect::Google {
+        if self != Google {
             return None;
         }
         let slash = memrchr(b'/', value)?;
@@ -134,8 +135,8 @@ impl Dialect {
         scratch: &'a mut TargetScratch,
     ) -> &'a [u8] {
         match self {
-            Dialect::Rfc9309 => scratch.normalise(path).sent,
-            Dialect::Google => google_target(path),
+            Rfc9309 => scratch.normalise(path).sent,
+            Google => google_target(path),
         }
     }
 }

@@ -239,8 +239,8 @@ impl DialectRules {
 
     /// Whether the crawler with this token may fetch a URL. `token` is the bare token: `AcmeBot/1.0`
     /// finds no group for `AcmeBot`. Dot segments in `url` are not resolved. `url` is absolute, or a
-    /// path that begins with `/`. Anything else is read as a path without its `/`: `cart/1` is `/cart/1`. But Google's
-    /// library takes `cart` for a host then. A URL that matches no rule is allowed:
+    /// path that begins with `/`. Without the `/`, [`Dialect::Rfc9309`] reads `cart/1` as `/cart/1`;
+    /// [`Dialect::Google`] takes `cart` for a host. A URL that matches no rule is allowed:
     /// [`FileVerdict::line`] is then the line of an empty Allow or Disallow, if there is one. RFC 9309
     /// always allows `/robots.txt`. Rules after the first 500 KiB do not count, see
     /// [`DialectRules::new`].

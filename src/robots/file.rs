@@ -113,6 +113,19 @@ pub struct RobotsLine {
     pub issues: Vec<LineIssue>,
 }
 
+impl RobotsLine {
+    /// Whether it is a User-agent, Allow or Disallow line with a misspelt key or without a colon.
+    /// Google reads such lines, other crawlers may not.
+    pub(crate) fn is_misspelt(&self) -> bool {
+        let key = self.key_value.as_ref().map(|record| record.key);
+        let mut issues = self.issues.iter();
+        matches!(
+            key,
+            Some(RobotsKey::UserAgent | RobotsKey::Allow | RobotsKey::Disallow)
+        ) && issues.any(|issue| matches!(issue, LineIssue::Typo | LineIssue::MissingColon))
+    }
+}
+
 /// The format of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileFormat {
@@ -190,17 +203,9 @@ impl RobotsFile {
             .take_while(|line| line.text.end <= MAX_ROBOTS_BYTES)
     }
 
-    /// The User-agent, Allow and Disallow lines with a misspelt key or without a colon. Google reads
-    /// them, other crawlers may not.
+    /// The lines that are misspelt, see [`RobotsLine::is_misspelt`].
     pub(crate) fn misspelt_lines(&self) -> impl Iterator<Item = &RobotsLine> {
-        self.lines_within_limit().filter(|line| {
-            let key = line.key_value.as_ref().map(|record| record.key);
-            let mut issues = line.issues.iter();
-            matches!(
-                key,
-                Some(RobotsKey::UserAgent | RobotsKey::Allow | RobotsKey::Disallow)
-            ) && issues.any(|issue| matches!(issue, LineIssue::Typo | LineIssue::MissingColon))
-        })
+        self.lines_within_limit().filter(|line| line.is_misspelt())
     }
 
     /// The values of the Sitemap lines within the size that every crawler reads. They stand for

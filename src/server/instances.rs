@@ -22,6 +22,7 @@ use crate::state::{RestoredState, StateStore};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::upkeep::Instance;
+use PeriodLength::*;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -132,10 +133,7 @@ impl StorePeers {
         // A store that lost the counts gets all of them.
         let since = match *written_until {
             Some(until)
-                if store.has_counts(
-                    &period_name(PeriodLength::Week, PeriodLength::Week.start_of(until)),
-                    &self.id,
-                )? =>
+                if store.has_counts(&period_name(Week, Week.start_of(until)), &self.id)? =>
             {
                 until
             }
@@ -220,9 +218,9 @@ fn period_starts(step: PeriodLength, since: Timestamp, now: Timestamp) -> Vec<Ti
 /// The key of a period in the store, such as `hour:1700000000`: its length and its start.
 fn period_name(step: PeriodLength, start: Timestamp) -> String {
     let step = match step {
-        PeriodLength::Hour => "hour",
-        PeriodLength::Day => "day",
-        PeriodLength::Week => "week",
+        Hour => "hour",
+        Day => "day",
+        Week => "week",
     };
     format!("{step}:{}", start.0)
 }

@@ -11,6 +11,7 @@ use crate::edge::{self, BoundListener};
 use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
 use crate::upgrade::{HandedOverListener, InheritedListeners};
+use ListenAddress::*;
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -43,18 +44,13 @@ pub struct Sockets {
 
 /// The listeners of the settings, in the order in which [`Sockets::bind`] takes them.
 pub fn listener_names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
-    let proxy = settings
-        .listen
-        .iter()
-        .map(|listener| ListenAddress::Tcp(listener.address));
+    let proxy = settings.listen.iter().map(|listener| Tcp(listener.address));
     let decisions = settings
         .decisions
         .iter()
         .flat_map(|decisions| &decisions.listen)
         .cloned();
-    proxy
-        .chain(decisions)
-        .chain(settings.admin.map(ListenAddress::Tcp))
+    proxy.chain(decisions).chain(settings.admin.map(Tcp))
 }
 
 impl Sockets {
@@ -76,11 +72,11 @@ impl Sockets {
             .flat_map(|decisions| &decisions.listen)
         {
             let (listener, bound) = match entry {
-                ListenAddress::Tcp(address) => {
+                Tcp(address) => {
                     let (listener, address) = sockets.take_or_bind_tcp(*address, inherited)?;
-                    (listener, ListenAddress::Tcp(address))
+                    (listener, Tcp(address))
                 }
-                ListenAddress::Unix(_) => (
+                Unix(_) => (
                     sockets.take_or_bind(entry.clone(), inherited)?,
                     entry.clone(),
                 ),
@@ -102,7 +98,7 @@ impl Sockets {
         address: SocketAddr,
         inherited: &mut InheritedListeners,
     ) -> Result<(BoundListener, SocketAddr), ServerError> {
-        let listener = self.take_or_bind(ListenAddress::Tcp(address), inherited)?;
+        let listener = self.take_or_bind(Tcp(address), inherited)?;
         let bound = match &listener {
             BoundListener::Tcp(listener) => listener
                 .local_addr()
@@ -134,7 +130,7 @@ impl Sockets {
             .try_clone_to_owned()
             .map_err(ServerError::from_io("cannot keep a listener"))?;
         if let HandedOverListener {
-            name: ListenAddress::Unix(path),
+            name: Unix(path),
             is_managed: false,
         } = &passed
         {
@@ -148,22 +144,18 @@ impl Sockets {
 /// Binds a listener of its own, which is one of the settings.
 pub fn bind_listener(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     match name {
-        ListenAddress::Tcp(address) => {
-            edge::bind(*address)
-                .map(BoundListener::Tcp)
-                .map_err(|source| ServerError::Bind {
-                    address: *address,
-                    source,
-                })
-        }
-        ListenAddress::Unix(path) => {
-            bind_socket(path)
-                .map(BoundListener::Unix)
-                .map_err(ServerError::from_io(format!(
-                    "cannot listen on unix:{}",
-                    path.display()
-                )))
-        }
+        Tcp(address) => edge::bind(*address)
+            .map(BoundListener::Tcp)
+            .map_err(|source| ServerError::Bind {
+                address: *address,
+                source,
+            }),
+        Unix(path) => bind_socket(path)
+            .map(BoundListener::Unix)
+            .map_err(ServerError::from_io(format!(
+                "cannot listen on unix:{}",
+                path.display()
+            ))),
     }
 }
 

@@ -13,7 +13,9 @@ use crate::policy::{Kind, Site, Snapshot, Verdict};
 use crate::printable::{join, join_first};
 use crate::robots::{AbsoluteUrl, DisallowedPart, blanket_disallow, escape_url};
 use crate::time::Timestamp;
-use crate::verdict::{DecisionScratch, RecentBehaviour, RequestToJudge, decide_for, rule_location};
+use crate::verdict::{
+    DecisionScratch, RecentBehaviour, RequestToJudge, decide_for, misspelt_line, rule_location,
+};
 use crate::yaml::Diagnostic;
 use ahash::{AHashSet, RandomState};
 
@@ -69,11 +71,14 @@ impl<'a> SitemapChecker<'a> {
         only_host: Option<String>,
         fetch: Option<FetchLimits>,
     ) -> SitemapChecker<'a> {
-        let sites = snapshot.sites().iter();
         SitemapChecker {
             snapshot,
             now,
-            audiences: sites.map(|entry| search_audiences(&entry.site)).collect(),
+            audiences: snapshot
+                .sites()
+                .iter()
+                .map(|entry| search_audiences(&entry.site))
+                .collect(),
             only_host,
             fetch,
             hasher: RandomState::new(),
@@ -85,18 +90,23 @@ impl<'a> SitemapChecker<'a> {
 
     /// The findings about the URLs of a sitemap.
     pub fn check(&mut self, sitemap: &Sitemap) -> Vec<SitemapFinding> {
-        let urls = sitemap.urls.iter();
         // `None` for a repeated URL.
-        let on_sites = urls.map(|listed| {
-            let is_new = self.insert_url(&listed.url);
-            is_new.then(|| self.find_site(&listed.url))
-        });
-        let on_sites: Vec<Option<Result<SiteUrl, _>>> = on_sites.collect();
+        let on_sites: Vec<Option<Result<SiteUrl, _>>> = sitemap
+            .urls
+            .iter()
+            .map(|listed| {
+                let is_new = self.insert_url(&listed.url);
+                is_new.then(|| self.find_site(&listed.url))
+            })
+            .collect();
         let fetched = self.fetch.map(|limits| {
-            let urls = sitemap.urls.iter().zip(&on_sites);
-            let urls = urls
-                .map(|(listed, place)| matches!(place, Some(Ok(_))).then_some(listed.url.as_str()));
-            fetch_urls(&urls.collect::<Vec<_>>(), limits, self.now)
+            let urls: Vec<_> = sitemap
+                .urls
+                .iter()
+                .zip(&on_sites)
+                .map(|(listed, place)| matches!(place, Some(Ok(_))).then_some(listed.url.as_str()))
+                .collect();
+            fetch_urls(&urls, limits, self.now)
         });
         let mut fetched = fetched.into_iter().flatten();
         let mut places = SpanFinder::new(&sitemap.text);
@@ -104,17 +114,27 @@ impl<'a> SitemapChecker<'a> {
         for (listed, place) in sitemap.urls.iter().zip(on_sites) {
             let found = match place {
                 None => {
-                    let text = "stands in the sitemaps more than once";
-                    let finding = lints::URL_REPEATED.finding(None, text);
+                    let finding =
+                        lints::URL_REPEATED.finding(None, "stands in the sitemaps more than once");
                     vec![finding.help("list each URL once")]
                 }
                 Some(Err(finding)) => vec![*finding],
                 Some(Ok(place)) => self.judge(&place),
             };
-            for finding in found.into_iter().chain(fetched.next().flatten()) {
+            let is_closed = found
+                .iter()
+                .any(|found| found.id == lints::URL_DISALLOWED.id);
+            for mut finding in found.into_iter().chain(fetched.next().flatten()) {
+                if is_closed && finding.id == lints::URL_NOINDEX.id {
+                    finding.message += ", but is disallowed: crawlers never see the noindex";
+                    finding = finding.help(
+                        "allow the path, so that crawlers see the noindex. When the page has left \
+                         the index, remove the URL from the sitemap",
+                    );
+                }
                 let span = Some(places.find(listed.range.clone()));
-                let target = finding.label.as_ref().map_or(0, String::len);
-                self.listed_bytes += listed.url.len() + target;
+                self.listed_bytes +=
+                    listed.url.len() + finding.label.as_ref().map_or(0, String::len);
                 let is_listed = self.listed_bytes <= MAX_LISTED_BYTES;
                 findings.add(Diagnostic { span, ..finding }, &listed.url, is_listed);
             }
@@ -145,8 +165,10 @@ impl<'a> SitemapChecker<'a> {
         // The rest begins with an ASCII character.
         let (before, target) = url.split_at(url.len() - absolute.rest.len());
         let host = before.get(absolute.scheme.len() + 3..).unwrap_or_default();
-        let only_host = self.only_host.as_deref();
-        let is_wanted = only_host.is_none_or(|only| only.eq_ignore_ascii_case(host));
+        let is_wanted = self
+            .only_host
+            .as_deref()
+            .is_none_or(|only| only.eq_ignore_ascii_case(host));
         match self.snapshot.site_for_host(host.as_bytes()) {
             Some(site) if is_wanted => Ok(SiteUrl {
                 site,
@@ -178,7 +200,10 @@ impl<'a> SitemapChecker<'a> {
             if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
                 continue;
             }
-            let location = rule_location(&decision, &entry.site).unwrap_or_default();
+            let mut location = rule_location(&decision, &entry.site).unwrap_or_default();
+            if misspelt_line(&decision, &entry.site).is_some() {
+                location += " (a misspelt line: Google reads it, other crawlers may ignore it)";
+            }
             match disallowing.iter_mut().find(|(known, _)| *known == location) {
                 Some((_, crawlers)) => crawlers.extend(&audience.crawlers),
                 None => disallowing.push((location, audience.crawlers.clone())),
@@ -194,8 +219,11 @@ impl<'a> SitemapChecker<'a> {
             found.push(lints::URL_DISALLOWED.finding(None, text).help(help));
         }
         if place.target.contains('#') {
-            let finding = lints::URL_FRAGMENT.finding(None, "has a fragment");
-            found.push(finding.help("list the URL without # and what follows"));
+            found.push(
+                lints::URL_FRAGMENT
+                    .finding(None, "has a fragment")
+                    .help("list the URL without # and what follows"),
+            );
         }
         found.extend(self.noindex_finding(place));
         found
@@ -213,7 +241,7 @@ impl<'a> SitemapChecker<'a> {
             .into_iter()
             .find(|engine| lines.tags.effective(engine).forbids_indexing_at(self.now))?;
         let text = format!(
-            "has the tags \"{}\" by {}: {engine} does not index it",
+            "has the tags \"{}\" for {engine} by {}",
             lines.lines.join("\", \""),
             site.policy.source.name
         );
@@ -267,8 +295,10 @@ fn search_audiences(site: &Site) -> Vec<SearchCrawlerClass> {
 /// The first crawlers of a list as text, the important ones first, and the number of the others.
 fn named(crawlers: &mut [&str]) -> String {
     crawlers.sort_by_key(|crawler| {
-        let rank = SEARCH_ENGINES.iter().position(|engine| engine == crawler);
-        rank.unwrap_or(usize::MAX)
+        SEARCH_ENGINES
+            .iter()
+            .position(|engine| engine == crawler)
+            .unwrap_or(usize::MAX)
     });
     join_first(crawlers, MAX_NAMED)
 }
@@ -279,8 +309,8 @@ mod tests {
     use crate::policy::SiteEntry;
     use crate::yaml::SourceFile;
 
-    /// The ids of the findings about these URLs, with a policy for `docs.example`.
-    fn ids(policy: &str, urls: &[&str]) -> Vec<&'static str> {
+    /// The findings about these URLs, with a policy for `docs.example`.
+    fn findings(policy: &str, urls: &[&str]) -> Vec<SitemapFinding> {
         let source = SourceFile {
             name: "docs.yaml".into(),
             text: format!("hosts: docs.example\n{policy}").into(),
@@ -290,8 +320,12 @@ mod tests {
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
         let sitemap = Sitemap::parse(urls.join("\n").as_bytes()).expect("a list of URLs");
-        let mut checker = SitemapChecker::new(&snapshot, Timestamp(0), None, None);
-        let found = checker.check(&sitemap).into_iter();
+        SitemapChecker::new(&snapshot, Timestamp(0), None, None).check(&sitemap)
+    }
+
+    /// The ids of these findings, one for each URL.
+    fn ids(policy: &str, urls: &[&str]) -> Vec<&'static str> {
+        let found = findings(policy, urls).into_iter();
         found
             .flat_map(|finding| vec![finding.diagnostic.id; finding.urls.len().max(1)])
             .collect()
@@ -409,5 +443,17 @@ mod tests {
             "https://docs.example/x",
         ];
         assert_eq!(ids(policy, &urls), ["sitemap-url-noindex"]);
+    }
+
+    #[test]
+    fn noindex_that_no_crawler_sees_is_another_finding() {
+        let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }\nindexing: [{ paths: [/a, /b], tag: noindex }]\n";
+        let urls = ["https://docs.example/a", "https://docs.example/b"];
+        let found = findings(policy, &urls);
+        let found = found.iter().map(|finding| &finding.diagnostic);
+        let of_noindex = found.filter(|finding| finding.id == "sitemap-url-noindex");
+        let helps: Vec<_> = of_noindex.map(|finding| &finding.help).collect();
+        assert_eq!(helps.len(), 2);
+        assert_ne!(helps[0], helps[1]);
     }
 }

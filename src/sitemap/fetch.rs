@@ -51,8 +51,9 @@ pub fn fetch_urls(
             scope.spawn(|| {
                 let client = Agent::new_with_config(client_config(TIMEOUT).build());
                 loop {
-                    let next = lock(&waiting).next();
-                    let Some((url, finding)) = next else { break };
+                    let Some((url, finding)) = lock(&waiting).next() else {
+                        break;
+                    };
                     *finding = url.and_then(|url| fetch(&client, url, limits.until, now));
                 }
             });
@@ -81,13 +82,17 @@ fn fetch(client: &Agent, url: &str, until: Instant, now: Timestamp) -> Option<Di
             let finding = lints::URL_REDIRECTS.finding(None, format!("redirects ({status})"));
             let help = "list the URL of the redirect's target. If the target is this URL or redirects back to it, fix the \
                         redirect on the server: it is a loop";
-            let target = truncate(&target, MAX_TARGET_BYTES);
-            Some(finding.label(target).help(help))
+            Some(
+                finding
+                    .label(truncate(&target, MAX_TARGET_BYTES))
+                    .help(help),
+            )
         }
-        status @ (404 | 410) => {
-            let finding = lints::URL_MISSING.finding(None, format!("answers {status}"));
-            Some(finding.help("remove the URL from the sitemap"))
-        }
+        status @ (404 | 410) => Some(
+            lints::URL_MISSING
+                .finding(None, format!("answers {status}"))
+                .help("remove the URL from the sitemap"),
+        ),
         status => Some(failing(format!("answers {status}"))),
     }
 }
@@ -108,19 +113,22 @@ fn page_finding(
     now: Timestamp,
 ) -> io::Result<Option<Diagnostic>> {
     let forbids = |tags: &RobotsTags| {
-        let mut engines = SEARCH_ENGINES.into_iter();
-        engines.any(|engine| tags.effective(engine).forbids_indexing_at(now))
+        SEARCH_ENGINES
+            .into_iter()
+            .any(|engine| tags.effective(engine).forbids_indexing_at(now))
     };
-    let fields = response.headers().get_all("x-robots-tag").iter();
-    let tags = parse_lines(fields.map(HeaderValue::as_bytes));
+    let fields = response.headers().get_all("x-robots-tag");
+    let tags = parse_lines(fields.iter().map(HeaderValue::as_bytes));
     if forbids(&tags) {
-        let lines = tags.lines().join(", ");
-        let text = format!("answers with X-Robots-Tag {}", shown(&lines));
-        return Ok(Some(noindex(text)));
+        let lines = shown(&tags.lines().join(", "));
+        return Ok(Some(noindex(format!("answers with X-Robots-Tag {lines}"))));
     }
     let content_type = header_text(&response, "content-type").unwrap_or_default();
-    let links = response.headers().get_all("link").iter();
-    let mut canonical = links.map(HeaderValue::as_bytes).find_map(linked_canonical);
+    let mut canonical = response
+        .headers()
+        .get_all("link")
+        .iter()
+        .find_map(|link| linked_canonical(link.as_bytes()));
     if content_type.to_ascii_lowercase().contains("html") {
         let page = read_metas(&read_body(response.into_body(), MAX_PAGE_BYTES)?);
         if forbids(&page.tags) {
@@ -133,10 +141,9 @@ fn page_finding(
     // HTML may have names that XML lacks, and `&` alone.
     let canonical = unescape(canonical).unwrap_or(canonical.into());
     Ok(is_other_page(url, &canonical).then(|| {
-        let finding = lints::URL_CANONICAL.finding(None, "is canonicalised");
-        let canonical = truncate(&canonical, MAX_TARGET_BYTES);
-        finding
-            .label(canonical)
+        lints::URL_CANONICAL
+            .finding(None, "is canonicalised")
+            .label(truncate(&canonical, MAX_TARGET_BYTES))
             .help("list the canonical URL of the page")
     }))
 }
@@ -144,11 +151,12 @@ fn page_finding(
 /// The canonical URL of a `Link` header, which a PDF has in place of an element.
 fn linked_canonical(field: &[u8]) -> Option<String> {
     let field = String::from_utf8_lossy(field);
-    let found = field.split('<').find(|link| {
-        let link = link.to_ascii_lowercase().replace('"', "");
-        link.contains("rel=canonical")
+    let link = field.split('<').find(|link| {
+        link.to_ascii_lowercase()
+            .replace('"', "")
+            .contains("rel=canonical")
     });
-    Some(found?.split_once('>')?.0.to_owned())
+    Some(link?.split_once('>')?.0.to_owned())
 }
 
 fn noindex(text: String) -> Diagnostic {

@@ -22,11 +22,16 @@ lints! {
     /// crawlgate checks this for Googlebot and all other search crawlers. If robots.txt closes the whole
     /// site to one of them but not to Googlebot, that is probably meant: crawlgate does not name
     /// that crawler.
+    ///
+    /// If the line is misspelt (`Disalow`), only Google surely reads it. The finding then says so.
     URL_DISALLOWED: Error "sitemap-url-disallowed";
     /// The policy has a noindex for Googlebot or bingbot on a URL of the sitemap. A sitemap lists
     /// pages that search engines are to index, and the tag says the opposite.
     ///
     /// Fix: remove the URL from the sitemap, or remove the tag.
+    ///
+    /// If robots.txt also disallows the URL, crawlers never see the noindex, and the page may stay in the
+    /// index. Then allow the path until the page has left the index.
     ///
     /// The type of the page is taken from its extension. With `--fetch`, crawlgate also finds a
     /// noindex that your server sends: in the header `X-Robots-Tag`, and in the robots metas in the

@@ -68,9 +68,10 @@ impl SitemapLocation {
             Url(url) => url,
         };
         let config = client_config(TIMEOUT).max_redirects(MAX_REDIRECTS);
-        let client = Agent::new_with_config(config.build());
-        let response = client.get(url).call();
-        let response = response.map_err(|error| io::Error::other(failure_reason(&error)))?;
+        let response = Agent::new_with_config(config.build())
+            .get(url)
+            .call()
+            .map_err(|error| io::Error::other(failure_reason(&error)))?;
         match response.status().as_u16() {
             200 => {
                 let body = read_body(response.into_body(), MAX_BYTES as usize)?;
@@ -84,18 +85,18 @@ impl SitemapLocation {
     /// not beside the file, or on another host than the URL; its message follows the URL.
     fn child(&self, url: &str) -> Result<SitemapLocation, Box<Diagnostic>> {
         let Some(absolute) = AbsoluteUrl::parse(url.as_bytes()) else {
-            let finding = lints::URL_RELATIVE.finding(None, "is not an absolute URL");
-            return Err(finding.into());
+            return Err(lints::URL_RELATIVE
+                .finding(None, "is not an absolute URL")
+                .into());
         };
         match self {
             Url(own) => {
-                let own = AbsoluteUrl::parse(own.as_bytes());
-                let is_of_host = own.is_some_and(|own| {
-                    let port = own.default_port().unwrap_or_default();
-                    absolute.scheme.eq_ignore_ascii_case(own.scheme)
-                        && absolute.authority.is_same_as(&own.authority, port)
-                });
-                if is_of_host {
+                if let Some(own) = AbsoluteUrl::parse(own.as_bytes())
+                    && absolute.scheme.eq_ignore_ascii_case(own.scheme)
+                    && absolute
+                        .authority
+                        .is_same_as(&own.authority, own.default_port().unwrap_or_default())
+                {
                     return Ok(Url(url.to_owned()));
                 }
                 let text = "is on another host than its index";

@@ -192,8 +192,7 @@ fn decode_text(bytes: Vec<u8>) -> Result<String, UnreadableSitemap> {
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let text = String::from_utf8_lossy(error.as_bytes());
-        UnreadableSitemap::at(at, &text, NotUtf8(at))
+        UnreadableSitemap::at(at, &String::from_utf8_lossy(error.as_bytes()), NotUtf8(at))
     })?;
     let without_mark = text.strip_prefix('\u{feff}').map(str::to_owned);
     Ok(without_mark.unwrap_or(text))
@@ -269,8 +268,7 @@ fn read_xml(text: &str) -> Result<(SitemapKind, Vec<ListedUrl>), UnreadableSitem
             _ => {}
         }
     }
-    let kind = kind.ok_or(NoUrl)?;
-    Ok((kind, urls))
+    Ok((kind.ok_or(NoUrl)?, urls))
 }
 
 /// Whether the innermost element is the `loc` of a page or of a sitemap. (`image:loc` is deeper.)

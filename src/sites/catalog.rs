@@ -311,14 +311,11 @@ impl SiteCatalog {
             .entries()
             .map(|entry| entry.site.name.clone())
             .collect();
-        match site {
+        match site.map(str::to_owned) {
             None if sites.is_empty() => Err(PauseError::NoSite),
             None => Ok(sites),
-            Some(site) if sites.iter().any(|name| name == site) => Ok(vec![site.to_owned()]),
-            Some(site) => Err(PauseError::UnknownSite {
-                site: site.to_owned(),
-                sites,
-            }),
+            Some(site) if sites.contains(&site) => Ok(vec![site]),
+            Some(site) => Err(PauseError::UnknownSite { site, sites }),
         }
     }
 

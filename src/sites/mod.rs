@@ -147,7 +147,7 @@ impl SiteManager {
         updater.check_broken_files(options.strict)?;
         let mut snapshot = updater.publish(now);
         if updater.publisher.deferred.is_some() {
-            tracing::error!("crawlgate starts to serve only then");
+            tracing::error!("crawlgate serves nothing until then");
         }
         while updater.publisher.deferred.is_some() {
             std::thread::sleep(RETRY_EVERY);

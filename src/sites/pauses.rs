@@ -12,7 +12,9 @@ use crate::policy::Site;
 use crate::policy::model::{PauseAudience, PausePolicy, PauseSchedule};
 use crate::policy::planned_pause::{DEFAULT_PAUSE_LENGTH, LONG_PAUSE, planned_pauses};
 use crate::policy::site::PauseWindow;
+use crate::printable::join_first;
 use crate::time::Timestamp;
+use crate::yaml::nearest_word;
 use PauseEvent::{Ended, FirstSeen, Switched};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,11 +64,11 @@ pub enum PauseError {
     /// There are several, and the request names none.
     #[error(
         "there are several sites. Name one with --site, or pause all of them with --all. The sites are: {}",
-        .0.join(", ")
+        join_first(.0, 5)
     )]
     SeveralSites(Vec<String>),
     /// The site does not exist.
-    #[error("there is no site {site}. The sites are: {}", .sites.join(", "))]
+    #[error("there is no site {site}{}", nearest_sites(site, sites))]
     UnknownSite {
         /// The name that the operator gave.
         site: String,
@@ -79,6 +81,14 @@ impl PauseError {
     /// Its id.
     pub fn id(&self) -> &'static str {
         self.into()
+    }
+}
+
+/// The end of a message about an unknown site: the site that was probably meant, or the first ones.
+pub fn nearest_sites(written: &str, sites: &[String]) -> String {
+    match nearest_word(written, sites.iter().map(String::as_str)) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => format!(". The sites are: {}", join_first(sites, 5)),
     }
 }
 
@@ -223,11 +233,8 @@ impl Pauses {
     /// Ends the run time pause of a site, and the planned pauses that are in force at `now`. Returns
     /// whether a pause was in force.
     pub fn resume_site(&mut self, site: &Site, now: Timestamp) -> bool {
-        let at_run_time = self
-            .at_run_time
-            .remove(&site.name)
-            .filter(|pause| now < pause.until);
-        let mut ended = at_run_time.is_some();
+        let at_run_time = self.at_run_time.remove(&site.name);
+        let mut ended = at_run_time.is_some_and(|pause| now < pause.until);
         for (plan, pause) in self.planned_for_site(site, now) {
             if pause.from <= now && now < pause.until {
                 self.ended.insert(planned_pause_key(&site.name, plan), now);

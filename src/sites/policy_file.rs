@@ -11,6 +11,7 @@
 
 use super::StartError;
 use super::host_owners::HostConflict;
+use super::pauses::nearest_sites;
 use super::policy_directory::{PolicyText, check_command, is_removed};
 use crate::crawlers::Registry;
 use crate::finding::Finding;
@@ -334,7 +335,7 @@ impl ReloadOutcome {
 #[strum(serialize_all = "kebab-case")]
 pub enum RemoveError {
     /// No such site.
-    #[error("there is no site {site}. The sites are: {}", .sites.join(", "))]
+    #[error("there is no site {site}{}", nearest_sites(site, sites))]
     UnknownSite {
         /// The name.
         site: String,

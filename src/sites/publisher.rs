@@ -279,11 +279,11 @@ impl Publisher {
                     "the new process brings changed policies into force; this one keeps the current ones"
                 ),
                 Uncommitted(error) => tracing::error!(
-                    "{error}; the current policies stay in force until it can be written, for about 20 seconds at most"
+                    "{error}; changed policies wait until it can be written, for about 20 seconds at most"
                 ),
                 Unannounced(error) => tracing::error!(
-                    "cannot announce a new robots.txt to the other instances: {error}; the current robots.txt stays \
-                     in force until the store accepts it"
+                    "cannot announce a new robots.txt to the other instances: {error}; it waits until \
+                     the store accepts it"
                 ),
             }
         }

@@ -250,7 +250,7 @@ impl SiteUpdater {
         if broken.is_empty() {
             Ok(())
         } else {
-            Err(StartError::Policies(broken))
+            Err(StartError::Policies(broken.trim_end().to_owned()))
         }
     }
 

@@ -5,6 +5,7 @@
 use super::SiteManager;
 use super::publisher::Deferral;
 use crate::finding::Finding;
+use crate::printable::join_first;
 use crate::state::StoreHealth;
 
 impl SiteManager {
@@ -60,8 +61,9 @@ impl SiteManager {
             "previous-without-state",
             format!(
                 "robots.previous has no effect ({}): crawlgate keeps no state, so every start looks like the first \
-                 one. Set \"state\" to a directory that survives restarts",
-                sites.join(", ")
+                 one. Name a directory that survives restarts: with \"state\" in the settings, or in an application with \
+                 GateBuilder::state (Cargo feature \"state\")",
+                join_first(sites, 5)
             ),
         ))
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const STATE_FILE: &str = "state.db";
 /// The version of the tables, raised with each change of a table. A file with a lower version is
 /// set aside.
-const SCHEMA_VERSION: i64 = 8;
+const SCHEMA_VERSION: i64 = 9;
 /// How long a commit waits for another program that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.

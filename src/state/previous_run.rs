@@ -137,7 +137,7 @@ impl RestoredState {
             )),
             Unknown => self
                 .has_lost_facts()
-                .then(|| "crawlgate does not know how its last run ended".to_owned()),
+                .then(|| "crawlgate cannot rely on the state of its last run, which is damaged, incomplete or cannot be written".to_owned()),
         }
     }
 }

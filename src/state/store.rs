@@ -14,6 +14,8 @@ use crate::locks::lock;
 use crate::record::DayPaths;
 use crate::threads::spawn;
 use crate::time::Timestamp;
+use StoreHealth::*;
+use WritePurpose::*;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -69,12 +71,7 @@ impl StateStore {
 
     /// A store without a directory, with a clock. It restores nothing of a previous run.
     fn without_directory(now: StoreClock) -> (StateStore, RestoredState) {
-        let shared = StateWriterShared::new(
-            String::new(),
-            StoreHealth::NoDirectory,
-            PreviousRun::Unknown,
-            now,
-        );
+        let shared = StateWriterShared::new(String::new(), NoDirectory, PreviousRun::Unknown, now);
         (
             StateStore::new(shared, None, None),
             RestoredState::default(),
@@ -187,7 +184,7 @@ impl StateStore {
     /// # Errors
     /// Nothing was written.
     pub fn commit_take_over(&self) -> Result<(), StateError> {
-        self.send_and_wait(WritePurpose::Settle, Vec::new())
+        self.send_and_wait(Settle, Vec::new())
     }
 
     /// Writes everything and closes the directory for another process. Returns a descriptor of the
@@ -197,7 +194,7 @@ impl StateStore {
     /// # Errors
     /// The directory cannot be written. Then it stays open.
     pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.send_and_wait(WritePurpose::HandOver, Vec::new())?;
+        self.send_and_wait(HandOver, Vec::new())?;
         self.0.join_thread();
         lock(&self.retained_lock)
             .as_ref()
@@ -288,7 +285,7 @@ impl StateStore {
         let on_disk = remembered.previous_run.as_crashed();
         let shared = Arc::new(StateWriterShared::new(
             directory.display().to_string(),
-            StoreHealth::Healthy,
+            Healthy,
             on_disk,
             now,
         ));
@@ -310,7 +307,7 @@ impl StateStore {
             .and_then(|database| database.read(now().now));
         let (facts, _) = read.unwrap_or_default();
         let directory = directory.display().to_string();
-        let why = StoreHealth::Unusable {
+        let why = Unusable {
             directory: directory.clone(),
             error: error.to_string(),
         };
@@ -332,7 +329,7 @@ impl StateStore {
     /// # Errors
     /// Nothing could be written yet.
     pub fn begin(&self, facts: Vec<Fact>) -> Result<(), StateError> {
-        self.send_and_wait(WritePurpose::Begin, facts)
+        self.send_and_wait(Begin, facts)
     }
 
     /// Writes facts, and those that were put before, and waits until they are on disk. If it fails,
@@ -341,7 +338,7 @@ impl StateStore {
     /// # Errors
     /// They are not on disk.
     pub fn commit(&self, facts: Vec<Fact>) -> Result<(), StateError> {
-        self.send_and_wait(WritePurpose::Commit, facts)
+        self.send_and_wait(Commit, facts)
     }
 
     /// Commits facts that the next start must know before they take effect: publications, and
@@ -372,10 +369,8 @@ impl StateStore {
     /// Writes the history that was put before, so that readers find it. Waits at most `limit`, and
     /// not at all if writing fails. Then it is written later.
     pub fn flush_history(&self, limit: Duration) {
-        if self.health() == StoreHealth::Healthy {
-            let _ = self
-                .send_request(WritePurpose::Flush, Vec::new())
-                .recv_timeout(limit);
+        if self.health() == Healthy {
+            let _ = self.send_request(Flush, Vec::new()).recv_timeout(limit);
         }
     }
 
@@ -384,7 +379,7 @@ impl StateStore {
     /// # Errors
     /// The next start will find a crashed run.
     pub fn close(&self) -> Result<(), StateError> {
-        let closed = self.send_and_wait(WritePurpose::Close, Vec::new());
+        let closed = self.send_and_wait(Close, Vec::new());
         self.0.join_thread();
         closed
     }
@@ -436,7 +431,7 @@ impl StateStore {
 
     #[cfg(test)]
     pub(crate) fn execute(&self, sql: &'static str) {
-        self.send_and_wait(WritePurpose::Execute(sql), Vec::new())
+        self.send_and_wait(Execute(sql), Vec::new())
             .expect("executed");
     }
 }

@@ -141,6 +141,7 @@ fn unclaimed_request(record: &RequestRecord, action: CountedAction) -> CountedRe
         status: response.status,
         bytes: response.body_bytes,
         origin_milliseconds: origin_elapsed.as_millis() as u64,
+        has_reserved_page: record.has_reserved_page(),
     }
 }
 

@@ -39,6 +39,7 @@ fn passed_request<'a>(site: &'a str, crawler: &'a str) -> CountedRequest<'a> {
         status: 200,
         bytes: 0,
         origin_milliseconds: 0,
+        has_reserved_page: false,
     }
 }
 

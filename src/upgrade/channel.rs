@@ -3,6 +3,7 @@
 //! with the first byte of the message.
 
 use crate::locks::lock;
+use ChannelError::*;
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -53,9 +54,9 @@ pub enum ChannelError {
 impl From<io::Error> for ChannelError {
     fn from(error: io::Error) -> ChannelError {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ChannelError::TimedOut,
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Ended,
-            _ => ChannelError::Io(error),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => TimedOut,
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ended,
+            _ => Io(error),
         }
     }
 }
@@ -111,9 +112,7 @@ impl ProcessChannel {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
         {
-            return Err(ChannelError::Io(io::Error::other(
-                "too many descriptors for a message",
-            )));
+            return Err(Io(io::Error::other("too many descriptors for a message")));
         }
         let _one = lock(&self.send_lock);
         let parts = [IoSlice::new(&bytes)];
@@ -136,14 +135,12 @@ impl ProcessChannel {
         self.read(&mut length, &mut descriptors, deadline)?;
         let length = u32::from_be_bytes(length) as usize;
         if length > MAX_MESSAGE_BYTES {
-            return Err(ChannelError::Unexpected(format!(
-                "a message of {length} bytes"
-            )));
+            return Err(Unexpected(format!("a message of {length} bytes")));
         }
         let mut body = vec![0; length];
         self.read(&mut body, &mut descriptors, deadline)?;
-        let message = serde_json::from_slice(&body)
-            .map_err(|error| ChannelError::Unexpected(error.to_string()))?;
+        let message =
+            serde_json::from_slice(&body).map_err(|error| Unexpected(error.to_string()))?;
         Ok((message, descriptors))
     }
 
@@ -158,7 +155,7 @@ impl ProcessChannel {
         while read < bytes.len() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(ChannelError::TimedOut);
+                return Err(TimedOut);
             }
             self.stream.set_read_timeout(left)?;
             let mut space =
@@ -178,7 +175,7 @@ impl ProcessChannel {
                 fcntl_setfd(descriptor, FdFlags::CLOEXEC).map_err(io::Error::from)?;
             }
             if received.bytes == 0 {
-                return Err(ChannelError::Ended);
+                return Err(Ended);
             }
             read += received.bytes;
         }
@@ -229,27 +226,27 @@ mod tests {
         drop(one);
         assert!(matches!(
             other.receive::<String>(test_deadline()),
-            Err(ChannelError::Ended)
+            Err(Ended)
         ));
-        assert!(matches!(other.send(&"x", &[]), Err(ChannelError::Ended)));
+        assert!(matches!(other.send(&"x", &[]), Err(Ended)));
     }
 
     #[test]
     fn timeout_and_malformed_message_are_distinct() {
         let (one, other) = channel_ends();
         let late = other.receive::<String>(Some(Instant::now() + Duration::from_millis(5)));
-        assert!(matches!(late, Err(ChannelError::TimedOut)), "{late:?}");
+        assert!(matches!(late, Err(TimedOut)), "{late:?}");
         one.send(&7, &[]).expect("sent");
         assert!(matches!(
             other.receive::<String>(test_deadline()),
-            Err(ChannelError::Unexpected(_))
+            Err(Unexpected(_))
         ));
         (&one.stream)
             .write_all(b"HTTP/1.1 200 OK")
             .expect("written");
         assert!(matches!(
             other.receive::<String>(test_deadline()),
-            Err(ChannelError::Unexpected(_))
+            Err(Unexpected(_))
         ));
     }
 }

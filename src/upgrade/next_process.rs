@@ -9,6 +9,7 @@ use crate::locks::lock;
 use crate::printable::{OutputStyle, SanitizingWriter};
 use crate::settings::ListenAddress;
 use crate::threads::spawn;
+use PredecessorMessage::*;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
@@ -101,8 +102,7 @@ impl NextProcess {
     /// It does not say so in time. It serves all the same.
     pub fn announce_leaving(&self, drain: Duration) -> Result<(), ChannelError> {
         let drain = Some(drain);
-        self.channel
-            .send(&PredecessorMessage::Leaving { drain }, &[])?;
+        self.channel.send(&Leaving { drain }, &[])?;
         self.expect_message(|message| matches!(message, SuccessorMessage::CommandsAnswered))
     }
 
@@ -192,8 +192,7 @@ impl NextProcess {
                 .iter()
                 .map(|(_, descriptor)| descriptor.as_fd())
                 .collect();
-            self.channel
-                .send(&PredecessorMessage::Listeners { listeners }, &descriptors)?;
+            self.channel.send(&Listeners { listeners }, &descriptors)?;
         }
         let HandedOverState {
             state_lock,
@@ -205,7 +204,7 @@ impl NextProcess {
             .chain(control_lock)
             .map(AsFd::as_fd)
             .collect();
-        let passed = PredecessorMessage::LocksPassed {
+        let passed = LocksPassed {
             state: state_lock.is_some(),
             control: control_lock.is_some(),
         };
@@ -214,10 +213,8 @@ impl NextProcess {
         let output = io::stdout();
         let errors = io::stderr();
         *has_started_serving = true;
-        self.channel.send(
-            &PredecessorMessage::StartServing,
-            &[output.as_fd(), errors.as_fd()],
-        )?;
+        self.channel
+            .send(&StartServing, &[output.as_fd(), errors.as_fd()])?;
         self.expect_message(|message| matches!(message, SuccessorMessage::Serving))?;
         self.is_serving = true;
         Ok(())
@@ -353,7 +350,7 @@ mod tests {
         while next.written.lock().expect("unpoisoned").is_empty() {
             std::thread::yield_now();
         }
-        let hello = PredecessorMessage::Hello {
+        let hello = Hello {
             listeners: Vec::new(),
             state: None,
             control: None,
@@ -389,10 +386,7 @@ mod tests {
             r#"{"message":"memory","memory":{"lived":7,"behaviours":null,"servers":[]}}"#,
         ] {
             let message = serde_json::from_str::<PredecessorMessage>(message);
-            assert!(
-                matches!(message, Ok(PredecessorMessage::Unknown)),
-                "{message:?}"
-            );
+            assert!(matches!(message, Ok(Unknown)), "{message:?}");
         }
     }
 

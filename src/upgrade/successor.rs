@@ -7,6 +7,8 @@ use super::inherited::InheritedListeners;
 use super::messages::{PredecessorMessage, SuccessorMessage};
 use crate::facts::Fact;
 use crate::settings::ListenAddress;
+use PredecessorMessage::*;
+use SuccessorError::*;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -64,11 +66,11 @@ impl PendingTakeover {
         let input = io::stdin()
             .as_fd()
             .try_clone_to_owned()
-            .map_err(SuccessorError::NotStarted)?;
-        let channel = ProcessChannel::from_fd(input).map_err(SuccessorError::NotStarted)?;
+            .map_err(NotStarted)?;
+        let channel = ProcessChannel::from_fd(input).map_err(NotStarted)?;
         match channel.receive(None)? {
             (
-                PredecessorMessage::Hello {
+                Hello {
                     listeners,
                     state,
                     control,
@@ -81,7 +83,7 @@ impl PendingTakeover {
                 control,
                 facts: Vec::new(),
             }),
-            _ => Err(SuccessorError::OutOfTurn),
+            _ => Err(OutOfTurn),
         }
     }
 
@@ -105,14 +107,14 @@ impl PendingTakeover {
         )?;
         loop {
             match self.channel.receive(None)? {
-                (PredecessorMessage::Listeners { listeners }, descriptors) => {
+                (Listeners { listeners }, descriptors) => {
                     for (passed, descriptor) in listeners.into_iter().zip(descriptors) {
                         inherited.add_handed_over(passed, descriptor);
                     }
                 }
-                (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),
-                (PredecessorMessage::Unknown, _) => {}
-                (PredecessorMessage::LocksPassed { state, control }, descriptors) => {
+                (FactRecorded { fact }, _) => self.facts.push(fact),
+                (Unknown, _) => {}
+                (LocksPassed { state, control }, descriptors) => {
                     let mut descriptors = descriptors.into_iter();
                     let state_lock = if state { descriptors.next() } else { None };
                     let control_lock = if control { descriptors.next() } else { None };
@@ -122,7 +124,7 @@ impl PendingTakeover {
                         control_lock,
                     });
                 }
-                _ => return Err(SuccessorError::OutOfTurn),
+                _ => return Err(OutOfTurn),
             }
         }
     }
@@ -136,20 +138,20 @@ impl PendingTakeover {
         self.channel.send(&SuccessorMessage::Opened, &[])?;
         loop {
             match self.channel.receive(None)? {
-                (PredecessorMessage::FactRecorded { fact }, _) => self.facts.push(fact),
-                (PredecessorMessage::Unknown, _) => {}
-                (PredecessorMessage::StartServing, descriptors) => {
+                (FactRecorded { fact }, _) => self.facts.push(fact),
+                (Unknown, _) => {}
+                (StartServing, descriptors) => {
                     if let [output, errors] = descriptors.as_slice() {
                         rustix::stdio::dup2_stdout(output)
                             .and_then(|()| rustix::stdio::dup2_stderr(errors))
-                            .map_err(|error| SuccessorError::Output(error.into()))?;
+                            .map_err(|error| Output(error.into()))?;
                     }
                     return Ok(Predecessor {
                         channel: self.channel,
                         facts: self.facts,
                     });
                 }
-                _ => return Err(SuccessorError::OutOfTurn),
+                _ => return Err(OutOfTurn),
             }
         }
     }
@@ -178,14 +180,14 @@ impl Predecessor {
         }
         let cut_off = loop {
             match self.channel.receive(None) {
-                Ok((PredecessorMessage::FactRecorded { fact }, _)) => on_fact(fact),
-                Ok((PredecessorMessage::Leaving { drain }, _)) => {
+                Ok((FactRecorded { fact }, _)) => on_fact(fact),
+                Ok((Leaving { drain }, _)) => {
                     if let Some(on_leaving) = on_leaving.take() {
                         on_leaving(drain);
                     }
                 }
-                Ok((PredecessorMessage::Farewell { cut_off }, _)) => break Some(cut_off),
-                Ok((PredecessorMessage::Unknown, _)) => {}
+                Ok((Farewell { cut_off }, _)) => break Some(cut_off),
+                Ok((Unknown, _)) => {}
                 Ok(_) | Err(_) => break None,
             }
         };

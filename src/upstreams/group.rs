@@ -15,6 +15,7 @@ use crate::locks::lock;
 use crate::settings::{HealthSettings, OriginSettings};
 use crate::telemetry::ServerId;
 use crate::time::Timestamp;
+use ServerChange::*;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -293,7 +294,7 @@ impl ServerGroup {
         };
         let time = server.update_state(|state| state.eject(rules, cause, elapsed));
         self.rebuild_table(&members);
-        Some(ServerChange::Ejected(time, reason))
+        Some(Ejected(time, reason))
     }
 
     /// Whether an answer with this status counts as a failure: it is 400 or higher, and one of
@@ -315,7 +316,7 @@ impl ServerGroup {
             return None;
         }
         self.update_server(server, |state| state.finish_trial(now))
-            .then_some(ServerChange::Returned)
+            .then_some(Returned)
     }
 
     /// Counts the result of a check, and returns the change of the server's state, if that follows:
@@ -332,8 +333,8 @@ impl ServerGroup {
             (state.count_check(result.is_ok()), state.is_down())
         };
         let change = match result {
-            Ok(()) if is_down && count >= rules.healthy_after => ServerChange::Returned,
-            Err(cause) if !is_down && count >= rules.unhealthy_after => ServerChange::Down(cause),
+            Ok(()) if is_down && count >= rules.healthy_after => Returned,
+            Err(cause) if !is_down && count >= rules.unhealthy_after => Down(cause),
             _ => return None,
         };
         self.update_server(server, |state| match result {

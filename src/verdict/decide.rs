@@ -47,7 +47,7 @@ pub fn decide(
 }
 
 /// Judges a request whose claimant is known, with the client's recent behaviour. With
-/// `mode: observe` the request passes, and `would` is the answer of `mode: enforce`. Pauses,
+/// `mode: observe` the request passes, and `would` is the answer of enforcement. Pauses,
 /// robots.txt and tdmrep.json come before all rules.
 pub fn decide_for(
     request: &RequestToJudge<'_>,
@@ -65,11 +65,8 @@ pub fn decide_for(
     let outcome = inputs.apply_rules();
     let signals = site.signals.for_path(target);
     let trap_hit = inputs.is_trap_hit(&outcome);
-    let EnforcementOutcome {
-        kind,
-        refusal,
-        mode,
-    } = inputs.enforce(&outcome, trap_hit, signals);
+    let EnforcementOutcome { kind, refusal } = inputs.enforce(&outcome, trap_hit, signals);
+    let mode = inputs.rules.mode_for(request.facts.identity.to_status());
     let (action, would) = match (inputs.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), EnforcementMode::Enforce) => (refusal, None),
@@ -111,12 +108,11 @@ struct RulesOutcome {
     rule: Option<RuleRef>,
 }
 
-/// The result of enforcement: the kind of the request, the answer to a request against the rules,
-/// and the mode, which decides whether the answer is sent.
+/// The result of enforcement: the kind of the request, and the answer to a request against the
+/// rules. The mode decides whether the answer is sent.
 struct EnforcementOutcome {
     kind: Kind,
     refusal: Option<Action>,
-    mode: EnforcementMode,
 }
 
 impl EnforcementOutcome {
@@ -244,7 +240,6 @@ impl<'a> DecisionInputs<'a> {
         let mut enforcement = EnforcementOutcome {
             kind,
             refusal: None,
-            mode: rules.mode,
         };
         let enforced = self.is_enforced();
         if enforced && self.request.facts.identity == Identity::Impostor {
@@ -259,22 +254,14 @@ impl<'a> DecisionInputs<'a> {
     }
 
     /// The first that applies, in this order: a trap, the rules, the identity, the crawl rate. A
-    /// client that hit a trap earlier is blocked too, unless it is verified. If the policy says
-    /// `unverified: observe`, the mode is at most observe for a crawler that is not verified.
+    /// client that hit a trap earlier is blocked too, unless it is verified.
     fn enforce_rules(&self, outcome: &RulesOutcome, trap_hit: bool) -> EnforcementOutcome {
         let rules = self.rules;
         let identity = self.request.facts.identity;
         let not_verified = identity.to_status() == IdentityStatus::Unverified;
-        let mode = match rules.unverified {
-            UnverifiedTreatment::Observe if not_verified => {
-                rules.mode.min(EnforcementMode::Observe)
-            }
-            _ => rules.mode,
-        };
         let mut enforcement = EnforcementOutcome {
             kind: outcome.kind,
             refusal: None,
-            mode,
         };
         match (outcome.verdict, outcome.kind) {
             // A verified crawler is blocked only for this request: a mark belongs to an address.

@@ -523,6 +523,26 @@ fn policy_test_can_set_address_and_identity() {
 }
 
 #[test]
+fn policy_test_can_expect_the_mode() {
+    let text = "{ mode: enforce, unverified: observe, agents: { GPTBot: off } }";
+    for (case, mode) in [
+        ("agent: bingbot", "observe"),
+        ("agent: bingbot, identity: verified", "enforce"),
+        ("agent: GPTBot", "off"),
+        ("agent: FooBot, identity: verified", "observe"),
+        ("agent: curl/8.5", "off"),
+        ("agent: Mozilla/5.0 (X11; rv:140.0) Firefox/140.0", "off"),
+    ] {
+        for expected in ["off", "observe", "enforce"] {
+            let policy = policy_with(text);
+            let test = format!("{{ {case}, path: /, expect: {{ mode: {expected} }} }}");
+            let (site, found) = load_text(&format!("{policy}tests: [{test}]\n"));
+            assert_eq!(site.is_some(), expected == mode, "{test} {found:?}");
+        }
+    }
+}
+
+#[test]
 fn licence_demand_comes_after_every_other_block() {
     let text = "robots: { origin: replace, license: https://shop.example/l.xml, \
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\

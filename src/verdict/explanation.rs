@@ -6,6 +6,7 @@ use super::decision::{ActionKind, RobotsReadings};
 use super::identity::{Identity, IdentityDoubt, ProofStatement};
 use super::unenforced_reason::UnenforcedReason;
 use super::{CachedVersionsBasis, Kind, Verdict};
+use crate::policy::model::EnforcementMode;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::SourceSpan;
 use serde::Serialize;
@@ -78,6 +79,9 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub(crate) older_until: Option<Timestamp>,
     pub action: ActionReport,
+    /// The mode that applies to this request.
+    #[serde(skip)]
+    pub(super) mode: EnforcementMode,
     /// Why enforcement did not act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) observed: Option<UnenforcedReason>,
@@ -180,7 +184,7 @@ pub struct ActionReport {
     /// The seconds of Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
-    /// The action of `mode: enforce`, if `mode: observe` lets the request pass. Only in an
+    /// What enforcement of this crawler would do, if the request is only observed. Only in an
     /// explanation: an [`EngineDecision`](crate::EngineDecision) has it beside its action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would: Option<Box<ActionReport>>,

@@ -37,6 +37,16 @@ pub fn rule_location(decision: &Decision, site: &Site) -> Option<String> {
     Some(source_location(source, site).0)
 }
 
+/// The line of a robots.txt without a policy that decided, if it is misspelt: other crawlers than
+/// Google's may ignore it. A policy publishes no such line.
+pub fn misspelt_line(decision: &Decision, site: &Site) -> Option<String> {
+    let deciding = decision.rule?;
+    match site.rule(deciding.group, deciding.rule?)?.1 {
+        Origin(line) if site.policy.hosts.is_empty() => site.origin.as_ref()?.misspelt_line(*line),
+        _ => None,
+    }
+}
+
 /// `file:line:column` of a source in the policy, with its span there. For a line of the defaults or
 /// the origin's file it is that file and line, for staging the policy's name, both without a span.
 pub fn source_location(source: &RuleSource, site: &Site) -> (String, Option<SourceSpan>) {

@@ -27,7 +27,7 @@ pub use explanation::{
 };
 pub(crate) use identity::ProofStatement;
 pub use identity::{Identity, IdentityDoubt, IdentityOutcome, ProofKind, identity_by_policy};
-pub use labels::{claim_label, crawler_name, rule_location, source_location};
+pub use labels::{claim_label, crawler_name, misspelt_line, rule_location, source_location};
 pub use load::{PolicyDependencies, load_site, load_site_at};
 pub use render::PERHAPS_CACHED_END;
 pub use report::{action_report, explain, explain_decision, explain_request, explain_unclaimed};

@@ -128,7 +128,8 @@ impl Explanation {
                 );
             }
         }
-        let identity = match (self.identity, self.doubt) {
+        let unknown = (!self.has_address).then_some(IdentityDoubt::ClientUnknown);
+        let identity = match (self.identity, self.doubt.or(unknown)) {
             (Identity::Verified, _) => {
                 "verified: it comes from an address of this crawler".to_owned()
             }
@@ -136,15 +137,7 @@ impl Explanation {
                 "only pretends to be this crawler: the address is not the crawler's".to_owned()
             }
             (_, Some(doubt)) => format!("not verified: {}", doubt.description()),
-            (_, None) if self.has_address => {
-                "not verified: the policy does not list this address for it".to_owned()
-            }
-            (_, None) => {
-                format!(
-                    "not verified: {}",
-                    IdentityDoubt::ClientUnknown.description()
-                )
-            }
+            (_, None) => "not verified: the policy does not list this address for it".to_owned(),
         };
         if self.crawler.is_some() {
             lines.add("identity", identity);
@@ -300,8 +293,8 @@ impl Explanation {
                  crawler may still use an older robots.txt"
             }
             Unproven => {
-                "with \"mode: enforce\" the request is blocked. It does not count as a violation yet, because the \
-                 crawler may still use an older robots.txt"
+                "by the robots.txt in force. It does not count as a violation yet, because the crawler may \
+                 still use an older robots.txt"
             }
             Ambiguous if self.readings == OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a disallowed URL: not a violation"
@@ -328,17 +321,15 @@ impl ActionReport {
     /// What is done with the request, and what enforcement would do, if `observed` says why it does
     /// not act.
     fn to_sentence_with_reason(&self, observed: Option<UnenforcedReason>) -> String {
+        use UnenforcedReason::*;
+
         let mut sentence = self.to_sentence();
         if let (Some(would), Some(observed)) = (&self.would, observed) {
             let would = would.to_sentence();
             let when = match observed {
-                UnenforcedReason::Mode => "; with \"mode: enforce\"",
-                UnenforcedReason::Unverified => {
-                    ", because of \"unverified: observe\"; once the crawler is verified"
-                }
-                UnenforcedReason::Unlisted => {
-                    ", like all bots of the purpose \"other\"; with enforcement"
-                }
+                Mode => "; with \"mode: enforce\"",
+                Unverified => ", because of \"unverified: observe\"; once the crawler is verified",
+                Unlisted => ", like all bots of the purpose \"other\"; with enforcement",
             };
             sentence += &format!(" (only observed{when}: {would})");
         }

@@ -23,6 +23,7 @@ use crate::policy::model::OriginTagsMode;
 use crate::policy::site::{Site, TagHeaderEdit, combine_with_origin};
 use crate::robots::format_seconds;
 
+use Action::*;
 use Claim::*;
 
 /// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
@@ -113,6 +114,10 @@ pub fn explain_decision(
             .older_until
             .filter(|_| decision.is_in_doubt()),
         action: decision_report(decision, site),
+        mode: request
+            .claimant
+            .rules()
+            .mode_for(facts.identity.to_status()),
         observed,
         crawl_delay: crawl_delay_report(request, site),
         to_enforce: match observed {
@@ -123,7 +128,7 @@ pub fn explain_decision(
         effective: effective_directives(&lines, token),
         x_robots_tag: lines,
         taken_away,
-        tags_depend_on_type: decision.action == Action::Pass
+        tags_depend_on_type: decision.action == Pass
             && site.tags.depends_on_type(&decision.path_rules),
         removal_reason,
         version: Some(site.robots_txt.version.to_string()),
@@ -206,7 +211,7 @@ fn crawl_delay_report(request: &RequestToJudge<'_>, site: &Site) -> Option<Crawl
         ..RecentBehaviour::default()
     };
     let decision = decide_for(request, too_fast, &mut DecisionScratch::default());
-    let is_slowed = |action| matches!(action, Action::Slow { .. });
+    let is_slowed = |action| matches!(action, Slow { .. });
     (is_slowed(decision.action) || decision.would.is_some_and(is_slowed)).then(|| {
         CrawlDelayReport {
             seconds: format_seconds(delay),
@@ -225,8 +230,6 @@ fn tag_lines(
     decision: &Decision,
     response: &ResponseFacts<'_>,
 ) -> (Vec<String>, Vec<String>, &'static str) {
-    use Action::*;
-
     // An answer of crawlgate's own has no lines of the origin, and is not of the page's type.
     let theirs = if decision.action == Pass {
         response.origin_tags
@@ -281,8 +284,6 @@ fn tag_lines(
 /// The header lines about the use of the content. crawlgate's own answers have none, but the one
 /// that demands a licence links it.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
-    use Action::*;
-
     match decision.action {
         Pass => site.signals.lines(decision.signals),
         License { .. } => decision
@@ -366,7 +367,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
     })
 }
 
-/// The action of a decision, with the action of `mode: enforce`.
+/// The action of a decision, with what enforcement would do.
 fn decision_report(decision: &Decision, site: &Site) -> ActionReport {
     let would = decision.would.map(|would| action_report(would, site));
     ActionReport {
@@ -377,8 +378,6 @@ fn decision_report(decision: &Decision, site: &Site) -> ActionReport {
 
 /// An action as the site answers it. Does not allocate.
 pub fn action_report(action: Action, site: &Site) -> ActionReport {
-    use Action::*;
-
     let answer = |index: u16| site.answers.get(usize::from(index));
     let status = |index: u16| answer(index).map(|answer| answer.status);
     let (status, retry_after) = match action {

@@ -4,6 +4,7 @@
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_request, explain_unclaimed};
+use super::unenforced_reason::UnenforcedReason;
 use super::{CachedVersions, CachedVersionsBasis, RequestFacts, RequestToJudge, SiteClaim};
 use crate::crawlers::Registry;
 use crate::policy::model::{IdentityStatus, Policy, PolicyTest, TestCachedRobotsTxt};
@@ -14,6 +15,17 @@ use crate::robots::escape_url;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
 use std::sync::Arc;
+
+/// Added to the help of a failed test of an unknown bot.
+const UNKNOWN_BOT_HINT: &str = ". Unknown bots are only observed, unless \"enforcement\" has \
+                                \"purposes: { other: enforce }\". A test's \"action\" is what \
+                                enforcement would do; its \"mode\" says whether it does";
+
+/// The help for a wrong `mode`.
+const MODE_HELP: &str = "the mode comes from \"enforcement\": from \"agents\", else from \"purposes\", \
+                         else from \"mode\". Unknown bots are only observed, unless a line names them \
+                         or \"other\". With \"unverified: observe\" so are crawlers that are not \
+                         verified";
 
 /// Runs all tests of a policy. Returns a finding for each expectation that is not met, at its place
 /// in the policy. A test with `at` sees the pauses and retirements of that moment. A test without
@@ -163,6 +175,16 @@ impl TestComparison<'_> {
         if expected == came {
             return;
         }
+        let message = format!("the {what} is \"{came}\", not \"{expected}\"");
+        let diagnostic = Diagnostic::error("test-failed", *span, message);
+        self.add_failure(diagnostic.help(self.value_help(what)));
+    }
+
+    /// Why the request has another value than expected.
+    fn value_help(&self, what: &str) -> String {
+        if what == "mode" {
+            return MODE_HELP.to_owned();
+        }
         let mut reason = self.got.reason().to_owned();
         if let Some(rule) = &self.got.rule {
             reason += &format!(
@@ -170,14 +192,10 @@ impl TestComparison<'_> {
                 rule.kind, rule.pattern, rule.source
             );
         }
-        self.add_failure(
-            Diagnostic::error(
-                "test-failed",
-                *span,
-                format!("the {what} is \"{came}\", not \"{expected}\""),
-            )
-            .help(reason),
-        );
+        if self.got.observed == Some(UnenforcedReason::Unlisted) {
+            reason += UNKNOWN_BOT_HINT;
+        }
+        reason
     }
 
     /// Compares header lines and their order, and adds a failure if they differ. `what` begins
@@ -218,7 +236,7 @@ impl TestComparison<'_> {
 }
 
 /// Runs one test and returns a finding for each expectation that is not met. Action and status are
-/// those of `mode: enforce`, also if the site only observes. The status of a request that passes is
+/// those of enforcement, also if the crawler is only observed. The status of a request that passes is
 /// the origin's. If the host is not the site's, that is the only finding.
 fn run_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
     let got = explain_test(test, site, registry);
@@ -230,7 +248,7 @@ fn run_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Vec<Diag
             "the site does not have this host",
         )];
     }
-    // The action depends on the mode; a test of the answer is about the action under `enforce`.
+    // A test of the answer is about enforcement; only `mode` depends on the mode.
     let action = got.action.would.as_deref().unwrap_or(&got.action);
     let expect = &test.expect;
     let mut comparison = TestComparison {
@@ -246,6 +264,7 @@ fn run_test(test: &PolicyTest, site: Arc<Site>, registry: &Registry) -> Vec<Diag
         &got.never_fetched.to_string(),
     );
     comparison.compare_value(&expect.action, "action", action.kind.name());
+    comparison.compare_value(&expect.mode, "mode", got.mode.name());
     comparison.compare_value(
         &expect.answer_status,
         "status",

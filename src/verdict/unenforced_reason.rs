@@ -7,7 +7,7 @@ use crate::policy::model::EnforcementMode;
 use crate::policy::site::Site;
 use strum::IntoStaticStr;
 
-/// Why a request passed that `mode: enforce` would block, slow down or pause.
+/// Why a request passed that enforcement of its crawler would block, slow down or pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -23,14 +23,14 @@ pub enum UnenforcedReason {
 named!(UnenforcedReason);
 
 impl UnenforcedReason {
-    /// Why a request with this decision passes; `None` if `mode: enforce` would let it pass too.
+    /// Why a request with this decision passes; `None` if enforcement would let it pass too.
     pub fn from_decision(decision: &Decision, site: &Site) -> Option<UnenforcedReason> {
         decision.would?;
         let rules = site.crawler_rules(decision.claim);
         Some(match (rules.unlisted, rules.mode) {
             (true, _) => UnenforcedReason::Unlisted,
             (false, EnforcementMode::Enforce) => UnenforcedReason::Unverified,
-            (false, EnforcementMode::Off | EnforcementMode::Observe) => UnenforcedReason::Mode,
+            (false, _) => UnenforcedReason::Mode,
         })
     }
 }

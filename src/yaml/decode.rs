@@ -478,12 +478,11 @@ pub fn nearest_word<'k>(
         .into_iter()
         .map(|word| {
             let distance = strsim::damerau_levenshtein(&written, &word.to_ascii_lowercase());
-            let most = if is_beginning(&written, word) {
-                1
+            if is_beginning(&written, word) {
+                (distance.min(1), word)
             } else {
-                distance
-            };
-            (distance.min(most), word)
+                (distance, word)
+            }
         })
         .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
         .min_by_key(|(distance, _)| *distance)

@@ -3,6 +3,7 @@
 
 use super::{DEFAULTS, SourceFile, SourceSpan};
 use crate::printable::{clip, is_hidden, printable};
+use Severity::*;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::ops::Range;
@@ -75,7 +76,7 @@ impl Diagnostic {
         message: impl Into<String>,
     ) -> Diagnostic {
         Diagnostic {
-            severity: Severity::Error,
+            severity: Error,
             id,
             message: message.into(),
             span: Some(span),
@@ -93,7 +94,7 @@ impl Diagnostic {
         message: impl Into<String>,
     ) -> Diagnostic {
         Diagnostic {
-            severity: Severity::Warning,
+            severity: Warning,
             ..Diagnostic::error(id, span, message)
         }
     }
@@ -133,9 +134,9 @@ impl Diagnostic {
         let text = without_controls(&source.text);
         let name = printable(source.name.as_bytes());
         let level = match self.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-            Severity::Note => Level::NOTE,
+            Error => Level::ERROR,
+            Warning => Level::WARNING,
+            Note => Level::NOTE,
         };
         let title = level
             .primary_title(without_controls(&self.message))
@@ -152,14 +153,10 @@ impl Diagnostic {
                     .elements(label.map(|label| Level::NOTE.message(label)))
             }
             Some(span) => {
-                let label = self
-                    .label
-                    .as_deref()
-                    .map(without_controls)
-                    .unwrap_or_default();
+                let label = self.label.as_deref().unwrap_or_default();
                 let primary = AnnotationKind::Primary
                     .span(first_line_range(&text, span))
-                    .label(label);
+                    .label(without_controls(label));
                 let related = self.related.iter().map(|related| {
                     AnnotationKind::Context
                         .span(first_line_range(&text, related.span))
@@ -295,9 +292,7 @@ impl Diagnostics {
 
     /// Whether there is an error, so that the file is rejected.
     pub fn has_errors(&self) -> bool {
-        self.items
-            .iter()
-            .any(|item| item.severity == Severity::Error)
+        self.items.iter().any(|item| item.severity == Error)
     }
 
     /// Puts the place of a finding about the defaults of the directory into its message, because

@@ -87,10 +87,9 @@ impl Node {
             NodeValue::Scalar { .. } => Vec::new(),
             NodeValue::Sequence(items) => items.iter().collect(),
             NodeValue::Mapping(entries) => {
-                nodes += entries
-                    .iter()
-                    .map(|(key, _)| key.size_and_depth().0)
-                    .sum::<usize>();
+                for (key, _) in entries {
+                    nodes += key.size_and_depth().0;
+                }
                 entries.iter().map(|(_, value)| value).collect()
             }
         };
@@ -121,17 +120,16 @@ impl YamlDocument {
         };
         let bytes =
             (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
-        let mut builder = TreeBuilder {
+        TreeBuilder {
             text,
             offset,
             bytes,
             ..TreeBuilder::default()
-        };
-        builder
-            .build()
-            .map(|root| YamlDocument { root })
-            .map_err(|error| diagnostics.push(*error))
-            .ok()
+        }
+        .build()
+        .map(|root| YamlDocument { root })
+        .map_err(|error| diagnostics.push(*error))
+        .ok()
     }
 }
 
@@ -310,12 +308,19 @@ impl TreeBuilder<'_> {
     fn last_char_span(&self, text: &str) -> SourceSpan {
         let written = text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
-        let last_line = written.lines().last().unwrap_or_default();
         SourceSpan {
             start: start + self.offset,
             end: written.len() + self.offset,
             line: saturating_u32(written.lines().count().max(1)),
-            column: saturating_u32(last_line.chars().count().max(1)),
+            column: saturating_u32(
+                written
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .chars()
+                    .count()
+                    .max(1),
+            ),
         }
     }
 
@@ -337,12 +342,9 @@ impl TreeBuilder<'_> {
             .lines()
             .nth(span.line.saturating_sub(1) as usize)
             .unwrap_or("");
-        if span.start < self.text.len() + self.offset {
-            let width = self.text[span.start - self.offset..]
-                .chars()
-                .next()
-                .map_or(0, char::len_utf8);
-            span.end = span.start + width;
+        let rest = self.text.get(span.start - self.offset..);
+        if let Some(first) = rest.and_then(|rest| rest.chars().next()) {
+            span.end = span.start + first.len_utf8();
         }
         let written = line.trim_start().trim_start_matches("- ").trim_start();
         let value = line

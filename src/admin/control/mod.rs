@@ -118,7 +118,7 @@ pub enum ControlError {
         if error.kind() == io::ErrorKind::PermissionDenied {
             "Run this command as the user of crawlgate, or as root"
         } else {
-            "It is not running, or it hangs. If it runs elsewhere, name its settings file with --config, or its socket with --control"
+            "It is not running, it is still starting (see its log), or it hangs. If it runs elsewhere, name its settings file with --config, or its socket with --control"
         }
     )]
     NotRunning {

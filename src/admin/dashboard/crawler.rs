@@ -18,6 +18,7 @@ use crate::report::{
 use crate::state::history::{PathRequestCount, RequestHistoryError};
 use crate::telemetry::UNCLAIMED;
 use crate::verdict::{IdentityOutcome, IdentityStatus, Kind};
+use Kind::*;
 use askama::Template;
 
 const MAX_NAMES: usize = 100;
@@ -135,7 +136,7 @@ pub fn kind_counts(counts: &CountsByIdentity) -> Vec<(IdentityStatus, RecordedKi
     for (identity, counts) in counts.iter() {
         for kind in RecordedKind::iter_all() {
             let count = counts.requests_of_kind(kind);
-            if count > 0 && kind != RecordedKind::Of(Kind::NotACrawler) {
+            if count > 0 && kind != RecordedKind::Of(NotACrawler) {
                 kinds.push((identity, kind, count));
             }
         }
@@ -145,22 +146,19 @@ pub fn kind_counts(counts: &CountsByIdentity) -> Vec<(IdentityStatus, RecordedKi
 
 /// Whether requests of a kind may have samples.
 fn has_samples(kind: &RecordedKind) -> bool {
-    !matches!(
-        kind,
-        RecordedKind::Off | RecordedKind::Of(Kind::Allowed | Kind::Exempt)
-    )
+    !matches!(kind, RecordedKind::Off | RecordedKind::Of(Allowed | Exempt))
 }
 
 #[cfg(test)]
 mod tests {
     use super::identity_rows;
     use crate::record::{CountedAction, CountsByIdentity};
-    use crate::verdict::Kind;
+    use crate::verdict::Kind::*;
 
     #[test]
     fn hosts_without_a_policy_are_no_site() {
         let mut counts = CountsByIdentity::default();
-        counts.unverified.add(Kind::Allowed, CountedAction::Pass, 1);
+        counts.unverified.add(Allowed, CountedAction::Pass, 1);
         for (site, label, has_link) in [
             ("shop", "shop", true),
             ("unclaimed", "hosts without a policy", false),

@@ -18,7 +18,9 @@ use crate::report::{
 use crate::sites::SiteStatus;
 use crate::state::history::RequestHistoryError;
 use crate::verdict::crawler_name;
+use ClientIdentity::*;
 use askama::Template;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 #[derive(Template)]
@@ -157,6 +159,8 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
         (report.site.is_empty() || report.site == entry.site.name)
             && entry.site.policy.reservation().is_some()
     });
+    // The lines for a purpose come first.
+    missing.sort_by_key(|(_, setting)| Reverse(setting.list));
     for (place, setting) in &missing {
         let instruction = setting.instruction(missing.iter().map(|(_, setting)| setting));
         if !report.to_block.contains(&instruction) {
@@ -184,7 +188,7 @@ fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
 /// Whether the policy of a site blocks requests against the rules by the crawler of a row.
 fn is_enforced(row: &CrawlerRow, entry: &SiteEntry) -> bool {
     let rules = entry.site.crawler_rules(claim_of_row(row, entry));
-    let is_verified = row.identity == Some(ClientIdentity::Verified);
+    let is_verified = row.identity == Some(Verified);
     let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
     rules.mode == EnforcementMode::Enforce && !rules.unlisted && !rules.exempt && may_be_blocked
 }
@@ -225,6 +229,7 @@ impl BlockingSetting {
         }
         let lists: Vec<String> = lists
             .iter()
+            .rev()
             .map(|(list, settings)| format!("{list}: {{ {} }}", settings.join(", ")))
             .collect();
         let line = match self.under.as_str() {
@@ -240,49 +245,55 @@ impl BlockingSetting {
     }
 }
 
-/// What the policy of a site lacks to block a crawler which breaks the rules. `None` if it is
-/// exempt, if sites may want it (search, monitoring, previews, other tasks), or if it passes only
-/// because it is not verified.
+/// What the policy of a site lacks to block a crawler which breaks the rules: the mode of its
+/// purpose if that is AI training, otherwise its own. `None` if it is exempt, if sites may want it
+/// (search, assistants, monitoring, previews, other tasks), or if it passes only because it is not
+/// verified.
 fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
+    use Purpose::{Assistant, Monitoring, Other, Preview, Search, Training};
+
     let site = &*entry.site;
     let claim = claim_of_row(row, entry);
     let rules = site.crawler_rules(claim);
     let passes_by_mode = rules.unlisted || rules.mode != EnforcementMode::Enforce;
     let is_wanted = matches!(
         row.purpose,
-        Some(Purpose::Search | Purpose::Monitoring | Purpose::Preview | Purpose::Other)
+        Some(Search | Assistant | Monitoring | Preview | Other)
     );
     if is_wanted || rules.exempt || !passes_by_mode {
         return None;
     }
     let enforcement = &site.policy.enforcement;
-    let file = &site.policy.source.name;
-    let (list, name) = match claim {
-        Claim::UnknownBot => ("purposes", "other".to_owned()),
-        claim => ("agents", crawler_name(Registry::builtin(), entry, claim)),
+    let agent = crawler_name(Registry::builtin(), entry, claim);
+    let mut agents = enforcement.agents.iter();
+    let own_agent = agents.find(|(name, _)| name.eq_ignore_ascii_case(&agent));
+    let purpose = match (claim, own_agent) {
+        (Claim::UnknownBot, _) => Some(Other),
+        // The mode of an agent outranks that of its purpose.
+        (_, Some((_, fields))) if fields.mode.is_some() => None,
+        _ => row.purpose.filter(|purpose| *purpose == Training),
     };
+    let near_agent = own_agent.or(enforcement.agents.first());
+    let agent_line = near_agent.map(|(name, _)| name.span.line);
     let section = enforcement_line(entry);
-    let own_fields = enforcement
-        .agents
-        .iter()
-        .find(|(agent, _)| agent.eq_ignore_ascii_case(&name));
-    let (line, under) = match (own_fields, enforcement.agents.first()) {
-        (Some((agent, _)), _) => (Some(agent.span.line), format!("enforcement.agents.{name}")),
-        (None, Some((agent, _))) if list == "agents" => {
-            (Some(agent.span.line), "enforcement.agents".to_owned())
+    let (list, name, line, is_own) = match purpose {
+        Some(purpose) => {
+            let purposes = &enforcement.purposes;
+            let line = section.filter(|_| !purposes.is_empty());
+            let is_own = purposes.contains_key(&purpose);
+            ("purposes", purpose.name().to_owned(), line, is_own)
         }
-        _ if list == "purposes" && !enforcement.purposes.is_empty() => {
-            (section, "enforcement.purposes".to_owned())
-        }
-        _ => (
-            section,
-            section
-                .map(|_| "enforcement".to_owned())
-                .unwrap_or_default(),
-        ),
+        None => ("agents", agent, agent_line, own_agent.is_some()),
     };
+    let under = match (line, section) {
+        (Some(_), _) if is_own => format!("enforcement.{list}.{name}"),
+        (Some(_), _) => format!("enforcement.{list}"),
+        (None, Some(_)) => "enforcement".to_owned(),
+        (None, None) => String::new(),
+    };
+    let file = &site.policy.source.name;
     Some(BlockingSetting {
-        place: line.map_or_else(
+        place: line.or(section).map_or_else(
             || file.to_string(),
             |line| {
                 let defaults = site.policy.defaults.as_ref();
@@ -293,9 +304,10 @@ fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSettin
         ),
         under,
         list,
-        setting: match own_fields {
-            Some(_) => "mode: enforce".to_owned(),
-            None => format!("{name}: enforce"),
+        setting: if is_own {
+            "mode: enforce".to_owned()
+        } else {
+            format!("{name}: enforce")
         },
     })
 }
@@ -312,7 +324,8 @@ mod tests {
     use super::{Report, apply_policies};
     use crate::policy::Snapshot;
     use crate::record::{CountedAction, RequestCounts};
-    use crate::report::{ClientIdentity, CrawlerRow};
+    use crate::report::ClientIdentity::*;
+    use crate::report::CrawlerRow;
     use crate::sites::{SiteLoadOptions, SiteManager};
     use crate::state::StateStore;
     use crate::time::Timestamp;
@@ -344,7 +357,7 @@ mod tests {
             .filter(|name| site.is_empty() || name == site)
             .collect();
         let rows = crawlers.iter().flat_map(|id| {
-            [ClientIdentity::Verified, ClientIdentity::Unverified].map(|identity| CrawlerRow {
+            [Verified, Unverified].map(|identity| CrawlerRow {
                 sites: sites.clone(),
                 ..CrawlerRow::new(id, identity, counts)
             })
@@ -372,35 +385,38 @@ mod tests {
 
     #[test]
     fn instructions_can_be_pasted_together() {
-        let wanted = ["googlebot", "uptimerobot", "twitterbot", "googleother"];
+        let wanted = ["googlebot", "uptimerobot", "twitterbot", "chatgpt-user"];
         assert!(instructions(&report(&wanted, "", &[("shop", "")])).is_empty());
-        let crawlers = [&["gptbot", "ccbot", "other"][..], &wanted].concat();
+        let crawlers = [&["gptbot", "ccbot", "ahrefsbot", "other"][..], &wanted].concat();
         for (policy, expected) in [
             (
                 "",
                 vec![(
                     "",
-                    "enforcement: { agents: { CCBot: enforce, GPTBot: enforce }, purposes: { other: enforce } }",
+                    "enforcement: { purposes: { training: enforce, other: enforce }, agents: { AhrefsBot: enforce } }",
                 )],
             ),
             (
                 "enforcement:\n  mode: observe",
                 vec![
-                    ("enforcement", "agents: { CCBot: enforce, GPTBot: enforce }"),
-                    ("enforcement", "purposes: { other: enforce }"),
+                    ("enforcement", "agents: { AhrefsBot: enforce }"),
+                    (
+                        "enforcement",
+                        "purposes: { training: enforce, other: enforce }",
+                    ),
                 ],
             ),
             (
                 "enforcement:\n  agents:\n    GPTBot: { unlicensed: pass }\n  purposes: { training: observe }",
                 vec![
-                    ("enforcement.agents", "CCBot: enforce"),
-                    ("enforcement.agents.GPTBot", "mode: enforce"),
+                    ("enforcement.agents", "AhrefsBot: enforce"),
                     ("enforcement.purposes", "other: enforce"),
+                    ("enforcement.purposes.training", "mode: enforce"),
                 ],
             ),
             (
-                "enforcement: { mode: enforce, purposes: { other: enforce } }",
-                vec![],
+                "enforcement: { mode: enforce, agents: { GPTBot: observe }, purposes: { other: enforce } }",
+                vec![("enforcement.agents.GPTBot", "mode: enforce")],
             ),
         ] {
             let found = instructions(&report(&crawlers, "", &[("shop", policy)]));
@@ -419,7 +435,7 @@ mod tests {
         let words = |site: &str| {
             let report = report(&["gptbot", "bingbot"], site, &both);
             let rows = report.crawlers.iter();
-            rows.filter(|row| row.identity == Some(ClientIdentity::Unverified))
+            rows.filter(|row| row.identity == Some(Unverified))
                 .map(|row| (row.id.clone(), row.outcome_words()))
                 .collect::<Vec<_>>()
         };

@@ -18,7 +18,7 @@ pub fn print_annotations(
 ) -> io::Result<()> {
     let repository = Repository::from_environment();
     for found in checked.findings(notes) {
-        let command = workflow_command(found.source, found.finding, &repository);
+        let command = workflow_command(found.source, &found.finding, &repository);
         writeln!(out, "{command}")?;
     }
     for problem in &checked.certificates {

@@ -15,10 +15,11 @@ use super::{Result, findings_failure_unless, now, print_json, tester};
 use crate::acme::IssuedCertificates;
 use crate::crawlers::{Claim, Registry};
 use crate::edge::CertificateStore;
+use crate::numbers::{plural_thousands, thousands};
 use crate::policy::Site;
-use crate::policy::lint::{FileFindings, lint_file, remove_provable_findings};
+use crate::policy::lint::{FileFindings, LINTS, Lint, lint_file, remove_provable_findings};
 use crate::policy::model::EnforcementMode;
-use crate::printable::{OutputStyle, SanitizingWriter, join, printable_path};
+use crate::printable::{OutputStyle, SanitizingWriter, join, join_first, printable_path};
 use crate::robots::RobotsFile;
 use crate::settings::{OriginIndex, Settings};
 use crate::sitemap::{AffectedUrl, SitemapFindings};
@@ -26,6 +27,8 @@ use crate::sites::RetireStatus;
 use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Severity, SourceFile, SourceSpan, saturating_u32};
+use Severity::*;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
@@ -40,6 +43,7 @@ Examples:
   crawlgate check --config crawlgate.yaml
   crawlgate check policies/shop.yaml --deny-warnings --config crawlgate.yaml
   crawlgate check https://shop.example --sitemap https://shop.example/sitemap.xml
+  crawlgate check robots.txt --deny site-closed
 
 Exit codes: 0 fine, 1 errors (or warnings, with --deny-warnings), 2 wrong usage, 3 a file or URL cannot be read.")]
 pub struct Arguments {
@@ -50,6 +54,14 @@ pub struct Arguments {
     /// Fail on warnings too
     #[arg(long)]
     deny_warnings: bool,
+    /// Count findings with this id as errors; may be repeated
+    #[arg(
+        long,
+        value_name = "ID",
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(lints().map(|lint| lint.id).chain(OTHER_IDS.split(' ')))
+    )]
+    deny: Vec<String>,
     /// Show notes too; they need no action
     #[arg(long)]
     notes: bool,
@@ -85,6 +97,14 @@ enum CheckFormat {
     Sarif,
 }
 
+/// Ids of warnings and notes that are no lints.
+const OTHER_IDS: &str = "admin-open cache-unknown empty-pattern evidence-unproven host-without-origin missing-directory";
+
+/// All lints of policies, robots.txt files and sitemaps.
+fn lints() -> impl Iterator<Item = &'static Lint> {
+    LINTS.into_iter().flatten().chain(crate::sitemap::LINTS)
+}
+
 /// The files that were read, with their findings.
 struct CheckResults {
     found: Vec<FileFindings>,
@@ -93,6 +113,8 @@ struct CheckResults {
     settings: Option<FileFindings>,
     certificates: Vec<CertificateProblem>,
     origins: OriginCopies,
+    /// The ids of findings that count as errors.
+    denied: Vec<String>,
     counts: FindingCounts,
 }
 
@@ -120,19 +142,20 @@ pub fn check_new_files(settings: &Path, origin: Option<PathBuf>) -> Result {
 }
 
 fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
+    use CheckFormat::*;
     let notes = arguments.notes;
     let mut out = super::stdout_printer(super::supports_colour(&io::stdout()));
     let format = if arguments.json {
-        CheckFormat::Json
+        Json
     } else {
         arguments.format
     };
     match format {
-        CheckFormat::Text if arguments.quiet => text::print_findings(&mut out, checked, notes)?,
-        CheckFormat::Text => text::print_report(&mut out, checked, notes)?,
-        CheckFormat::Json => print_json(&json::build_report(checked))?,
-        CheckFormat::Sarif => print_json(&sarif::build_log(checked, notes))?,
-        CheckFormat::Github => {
+        Text if arguments.quiet => text::print_findings(&mut out, checked, notes)?,
+        Text => text::print_report(&mut out, checked, notes)?,
+        Json => print_json(&json::build_report(checked))?,
+        Sarif => print_json(&sarif::build_log(checked, notes))?,
+        Github => {
             let mut out = SanitizingWriter::new(io::stdout().lock(), OutputStyle::WorkflowCommands);
             github::print_annotations(&mut out, checked, notes)?;
             writeln!(out, "{}", text::Summary { checked })?;
@@ -144,8 +167,9 @@ fn print_checked(arguments: &Arguments, checked: &CheckResults) -> Result {
 /// Reads and checks robots.txt files, policies, and the settings with their certificates. Drops
 /// warnings about missing proof if the settings allow published lists.
 fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
-    let config = arguments.config.as_deref();
-    let (mut settings_file, settings) = config
+    let (mut settings_file, settings) = arguments
+        .config
+        .as_deref()
         .map(server_flags::read_settings_file)
         .transpose()?
         .unzip();
@@ -154,7 +178,10 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
     let mut robots_files = Vec::new();
     let mut policies = Vec::new();
     if arguments.paths.is_empty() {
-        policies.extend(default_policies(config, settings.as_ref()));
+        policies.extend(default_policies(
+            arguments.config.is_some(),
+            settings.as_ref(),
+        ));
     }
     for path in &arguments.paths {
         if !is_robots_txt(path) {
@@ -184,17 +211,14 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
         policies::load_proposed(&policies, &origins)?
     };
     let sitemaps = arguments.sitemaps.check(&loaded, robots_files)?;
-    if settings
-        .as_ref()
-        .is_some_and(|settings| settings.identity.can_prove())
-    {
+    if let (Some(file), Some(settings)) = (&mut settings_file, &settings) {
         for LoadedPolicy { site, file, .. } in &mut loaded {
-            if let Some(site) = site {
+            if let Some(site) = site
+                && settings.identity.can_prove()
+            {
                 remove_provable_findings(site, Registry::builtin(), &mut file.diagnostics);
             }
         }
-    }
-    if let (Some(file), Some(settings)) = (&mut settings_file, &settings) {
         add_settings_warnings(settings, &loaded, file);
     }
     let mut checked = CheckResults {
@@ -207,16 +231,16 @@ fn check_paths(arguments: &Arguments) -> Result<CheckResults> {
             .map(certificate_problems)
             .unwrap_or_default(),
         origins,
+        denied: arguments.deny.clone(),
         counts: FindingCounts::default(),
     };
     checked.counts = FindingCounts::from_findings(checked.findings(true));
-    let unusable = checked
-        .certificates
-        .iter()
-        .filter(|problem| problem.id.severity() == Severity::Error)
-        .count();
-    checked.counts.errors += unusable;
-    checked.counts.warnings += checked.certificates.len() - unusable;
+    for problem in &checked.certificates {
+        match problem.id.severity() {
+            Error => checked.counts.errors += 1,
+            _ => checked.counts.warnings += 1,
+        }
+    }
     Ok(checked)
 }
 
@@ -243,7 +267,7 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
     if let Some(mut own) = server_flags::check_own_listeners(&served) {
         // Flags may change that, and "crawlgate decide" has no such listener.
         if settings.listen.is_empty() {
-            own.severity = Severity::Warning;
+            own.severity = Warning;
         }
         file.diagnostics.push(own);
     }
@@ -257,19 +281,18 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
             "let a firewall or the container's network admit only Prometheus and your balancer",
         );
         // In a container there is no other way.
-        finding.severity = Severity::Note;
+        finding.severity = Note;
         file.diagnostics.push(finding);
     }
     if settings.origins.is_empty() {
         return;
     }
     let origins = OriginIndex::new(&settings.origins);
-    let hosts = policies::valid_sites(loaded).flat_map(|site| &site.policy.hosts);
-    let hosts = hosts.map(|host| host.value.to_string());
-    let unserved = join(
-        hosts.filter(|host| origins.find(host.as_bytes(), b"/").is_none()),
-        ", ",
-    );
+    let unserved = policies::valid_sites(loaded)
+        .flat_map(|site| &site.policy.hosts)
+        .map(|host| host.to_string())
+        .filter(|host| origins.find(host.as_bytes(), b"/").is_none());
+    let unserved = join_first(unserved, 5);
     if !unserved.is_empty() {
         file.diagnostics.push(warning(
             "host-without-origin",
@@ -280,7 +303,7 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
         ));
     }
     let sites = policies::valid_sites(loaded).filter(|site| site.perhaps_behind_cache);
-    let sites = join(sites.map(|site| &site.name), ", ");
+    let sites = join_first(sites.map(|site| &site.name), 5);
     if !settings.trusted_proxies.is_empty() && !sites.is_empty() {
         file.diagnostics.push(warning(
             "cache-unknown",
@@ -292,9 +315,9 @@ fn add_settings_warnings(settings: &Settings, loaded: &[LoadedPolicy], file: &mu
 
 /// The policies to check if no path is given: those that `run` would use. `None` if the settings have
 /// mistakes, or name no policies and there are none.
-fn default_policies(config: Option<&Path>, settings: Option<&Settings>) -> Option<PathBuf> {
+fn default_policies(has_file: bool, settings: Option<&Settings>) -> Option<PathBuf> {
     match settings {
-        None => config.is_none().then(|| Settings::default().policies),
+        None => (!has_file).then(|| Settings::default().policies),
         Some(settings) => (!settings.policies_may_be_missing || settings.policies.exists())
             .then(|| settings.policies.clone()),
     }
@@ -307,20 +330,30 @@ impl CheckResults {
         let files = self.settings.iter().chain(&self.found).chain(policies);
         let of_files = files.flat_map(|file| {
             let findings = file.diagnostics.items.iter();
-            findings.map(|finding| CheckedFinding::new(&file.source, finding, &[]))
+            findings.map(|finding| (&file.source, finding, &[][..]))
         });
         let of_sitemaps = self.sitemaps.iter().flat_map(|sitemap| {
             let findings = sitemap.findings.iter();
-            findings
-                .map(|found| CheckedFinding::new(&sitemap.source, &found.diagnostic, &found.urls))
+            findings.map(|found| (&sitemap.source, &found.diagnostic, &*found.urls))
         });
-        let all = of_files.chain(of_sitemaps);
+        let all = of_files.chain(of_sitemaps).map(|(source, finding, urls)| {
+            let mut finding = finding.clone();
+            if self.denied.iter().any(|id| id == finding.id) {
+                finding.severity = Error;
+            }
+            CheckedFinding {
+                file: &source.name,
+                source,
+                finding,
+                urls,
+            }
+        });
         // A mistake in the defaults is one finding, whatever the number of policies.
         let mut of_defaults = HashSet::new();
         all.filter(move |found| {
-            let finding = found.finding;
-            (notes || finding.severity != Severity::Note)
-                && (!finding.is_about_defaults() || of_defaults.insert(&finding.message))
+            let finding = &found.finding;
+            (notes || finding.severity != Note)
+                && (!finding.is_about_defaults() || of_defaults.insert(finding.message.clone()))
         })
     }
 }
@@ -332,25 +365,10 @@ struct CheckedFinding<'a> {
     #[serde(skip)]
     source: &'a SourceFile,
     #[serde(flatten)]
-    finding: &'a Diagnostic,
+    finding: Diagnostic,
     /// The URLs of a sitemap that it is about.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     urls: &'a [AffectedUrl],
-}
-
-impl<'a> CheckedFinding<'a> {
-    fn new(
-        source: &'a SourceFile,
-        finding: &'a Diagnostic,
-        urls: &'a [AffectedUrl],
-    ) -> CheckedFinding<'a> {
-        CheckedFinding {
-            file: &source.name,
-            source,
-            finding,
-            urls,
-        }
-    }
 }
 
 /// A valid site with its robots.txt.
@@ -406,7 +424,7 @@ impl<'a> SiteSummary<'a> {
                 .policy
                 .hosts
                 .iter()
-                .map(|host| host.value.to_string())
+                .map(|host| host.to_string())
                 .collect(),
             mode: mode.map_or("observe", EnforcementMode::name),
             unlisted_only_observed: mode == Some(EnforcementMode::Enforce)
@@ -450,12 +468,9 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     let issued = Arc::<IssuedCertificates>::default();
     match CertificateStore::open(&settings.listen, |tls| issued.for_listener(tls)) {
         Ok((certificates, _)) => {
+            let hosts = settings.origins.iter().flat_map(|origin| &origin.hosts);
             let mut problems = certificates.problems(now());
-            problems.extend(
-                certificates.uncovered_hosts_problem(
-                    settings.origins.iter().flat_map(|origin| &origin.hosts),
-                ),
-            );
+            problems.extend(certificates.uncovered_hosts_problem(hosts));
             problems
         }
         Err(error) => vec![CertificateFault::Unusable.with_message(error.to_string())],
@@ -476,9 +491,9 @@ impl FindingCounts {
         for CheckedFinding { finding, urls, .. } in findings {
             let number = urls.len().max(1) + finding.more;
             match finding.severity {
-                Severity::Error => counts.errors += number,
-                Severity::Warning => counts.warnings += number,
-                Severity::Note => *counts.notes.entry(finding.id).or_default() += number,
+                Error => counts.errors += number,
+                Warning => counts.warnings += number,
+                Note => *counts.notes.entry(finding.id).or_default() += number,
             }
         }
         counts
@@ -492,15 +507,13 @@ impl FindingCounts {
     fn notes_summary(&self) -> String {
         let mut notes = Vec::from_iter(&self.notes);
         notes.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
-        let kinds = join(
-            notes
-                .into_iter()
-                .map(|(id, number)| format!("{number} {id}")),
-            ", ",
-        );
+        let kinds = notes
+            .into_iter()
+            .map(|(id, number)| format!("{} {id}", thousands(number)));
         format!(
-            "{} ({kinds}); --notes shows them",
-            crate::numbers::plural(self.note_count(), "note")
+            "{} ({}); --notes shows them",
+            plural_thousands(self.note_count(), "note"),
+            join(kinds, ", ")
         )
     }
 }
@@ -508,13 +521,12 @@ impl FindingCounts {
 /// The lines of a finding after its message: labels, help, and how many more findings of this kind
 /// there are.
 fn explanation_lines(finding: &Diagnostic) -> Vec<String> {
-    let beside = finding
+    let help = finding.help_and_more();
+    finding
         .label
         .iter()
         .chain(finding.related.iter().map(|related| &related.label))
-        .cloned();
-    let help = finding.help_and_more();
-    beside
+        .cloned()
         .chain(help.map(|help| format!("help: {help}")))
         .collect()
 }

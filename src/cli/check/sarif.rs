@@ -5,7 +5,6 @@
 use super::{CheckResults, Repository, end_column, explanation_lines};
 use crate::policy::lint::Lint;
 use crate::yaml::{Diagnostic, SourceFile, SourceSpan};
-use crate::{policy, sitemap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,21 +27,20 @@ pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
     let mut rules: BTreeMap<&str, Value> = BTreeMap::new();
     let mut results = Vec::new();
     for found in checked.findings(notes) {
-        let id = found.finding.id;
-        rules.entry(id).or_insert_with(|| rule(id));
-        results.push(result(found.source, found.finding, &repository));
+        rules
+            .entry(found.finding.id)
+            .or_insert_with_key(|id| rule(id));
+        results.push(result(found.source, &found.finding, &repository));
     }
     for problem in &checked.certificates {
-        rules
-            .entry("certificate")
-            .or_insert_with(|| rule("certificate"));
-        let settings = checked.settings.iter();
-        let locations = settings.map(|file| location(&file.source, None, &repository));
+        rules.entry("certificate").or_insert_with_key(|id| rule(id));
+        let settings = checked.settings.as_ref();
+        let place = settings.map(|file| location(&file.source, None, &repository));
         results.push(json!({
             "ruleId": "certificate",
             "level": problem.id.severity().name(),
             "message": { "text": problem.message },
-            "locations": locations.collect::<Vec<Value>>(),
+            "locations": Vec::from_iter(place),
         }));
     }
     json!({
@@ -65,11 +63,7 @@ pub fn build_log(checked: &CheckResults, notes: bool) -> Value {
 /// The description of a kind of finding.
 fn rule(id: &str) -> Value {
     let name = id.replace('-', " ");
-    let mut lints = policy::lint::LINTS
-        .into_iter()
-        .flatten()
-        .chain(sitemap::LINTS);
-    let help = lints.find(|lint| lint.id == id).map_or_else(
+    let help = super::lints().find(|lint| lint.id == id).map_or_else(
         || {
             format!(
                 "{}/blob/main/docs/lints.md lists all ids: search it for {id}.",

@@ -96,8 +96,10 @@ pub fn read_sitemap(written: &str, check: &mut PageCheck<'_>) -> Result<Vec<Site
 
 /// The sites of the policies without their pauses. A robots.txt is for every other host.
 fn rules_in_force(loaded: &[LoadedPolicy], robots_files: Vec<DatedRobotsTxt>) -> Result<Snapshot> {
-    let sites = loaded.iter().filter_map(|file| file.site.clone());
-    let mut entries: Vec<SiteEntry> = sites.map(|site| SiteEntry::new(site, now())).collect();
+    let mut entries: Vec<_> = loaded
+        .iter()
+        .filter_map(|file| Some(SiteEntry::new(file.site.clone()?, now())))
+        .collect();
     for mut file in robots_files {
         truncate_file(&file.name, &mut file.bytes, MAX_COMPILED_BYTES);
         let rules = AuditRules::from_files(vec![file], Duration::ZERO, Registry::builtin())?;

@@ -3,7 +3,7 @@
 
 use super::{CheckResults, SiteSummary};
 use crate::cli::import;
-use crate::numbers::plural;
+use crate::numbers::{plural, plural_thousands};
 use crate::policy::Site;
 use crate::verdict::ENFORCE_ALL_LINE;
 use askama::Template;

@@ -102,11 +102,8 @@ fn policy_directory(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> 
 
 /// This port on loopback, or port 0 (any free one) if it is taken.
 fn preferred_address(port: u16) -> SocketAddr {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    match TcpListener::bind(address) {
-        Ok(_) => address,
-        Err(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    }
+    let is_free = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    SocketAddr::from((Ipv4Addr::LOCALHOST, if is_free { port } else { 0 }))
 }
 
 #[cfg(test)]

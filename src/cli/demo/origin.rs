@@ -70,11 +70,9 @@ impl DemoRequestHead {
         let mut fields = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut fields);
         request.parse(bytes).ok()?;
-        let method = request.method?.to_owned();
-        let target = request.path?.to_owned();
         let mut head = DemoRequestHead {
-            method,
-            target,
+            method: request.method?.to_owned(),
+            target: request.path?.to_owned(),
             body: 0,
         };
         for httparse::Header { name, value } in request.headers {

@@ -9,6 +9,7 @@ use crate::origin::robots::{
 use crate::origin::{RobotsFetchOutcome, fetch_robots};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::{OriginServerAddress, OriginSettings};
+use RobotsAnswer::*;
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::thread;
@@ -59,7 +60,7 @@ impl RobotsComparison {
         });
         let answered: Vec<String> = copies
             .iter()
-            .filter(|copy| !copy.is_origin && !matches!(copy.answer, RobotsAnswer::Unanswered(_)))
+            .filter(|copy| !copy.is_origin && !matches!(copy.answer, Unanswered(_)))
             .map(|copy| copy.host.clone())
             .collect();
         if hosts.len() > named && !answered.contains(&hosts[named]) {
@@ -78,13 +79,10 @@ impl RobotsComparison {
 
     /// Whether at least one place answered, and all that answered have the same rules.
     pub fn agrees(&self) -> bool {
-        let answers = || self.0.iter().map(|copy| &copy.answer);
         self.before().is_some()
-            && answers().all(|answer| match answer {
-                RobotsAnswer::Failed(_) => false,
-                answer => answer
-                    .rules()
-                    .is_none_or(|rules| Some(rules) == self.before()),
+            && self.0.iter().all(|copy| match copy.answer.rules() {
+                None => matches!(copy.answer, Unanswered(_)),
+                rules => rules == self.before(),
             })
     }
 
@@ -127,14 +125,12 @@ impl HostRobotsAnswer {
         let url = format!("{scheme}://{host}/robots.txt");
         let answer = match fetch_robots(&url) {
             Ok(RobotsFetchOutcome::File { bytes, .. }) => RobotsAnswer::from_body(bytes, false),
-            Ok(RobotsFetchOutcome::Unavailable(status)) => {
-                RobotsAnswer::NoRules(format!("no file ({status})"))
-            }
-            Ok(RobotsFetchOutcome::Unreachable(status)) => RobotsAnswer::Failed(status),
+            Ok(RobotsFetchOutcome::Unavailable(status)) => NoRules(format!("no file ({status})")),
+            Ok(RobotsFetchOutcome::Unreachable(status)) => Failed(status),
             Err(_) if (host, 443).to_socket_addrs().is_err() => {
-                RobotsAnswer::Unanswered("the name has no address in DNS".into())
+                Unanswered("the name has no address in DNS".into())
             }
-            Err(error) => RobotsAnswer::Unanswered(error.reason),
+            Err(error) => Unanswered(error.reason),
         };
         HostRobotsAnswer {
             host: host.to_owned(),
@@ -147,11 +143,9 @@ impl HostRobotsAnswer {
     fn from_origin(host: &str, origin: &OriginServerAddress) -> HostRobotsAnswer {
         let answer = match fetch_origin_file("/robots.txt", host, origin) {
             FetchResult::File { bytes, html, .. } => RobotsAnswer::from_body(bytes, html),
-            FetchResult::NoFile { reason, .. } => {
-                RobotsAnswer::NoRules(format!("no file: {reason}"))
-            }
-            FetchResult::Unreachable(failure) => RobotsAnswer::Unanswered(failure.reason),
-            FetchResult::Unchanged => RobotsAnswer::Unanswered("304 without a file".into()),
+            FetchResult::NoFile { reason, .. } => NoRules(format!("no file: {reason}")),
+            FetchResult::Unreachable(failure) => Unanswered(failure.reason),
+            FetchResult::Unchanged => Unanswered("304 without a file".into()),
         };
         HostRobotsAnswer {
             host: host.to_owned(),
@@ -167,19 +161,17 @@ impl RobotsAnswer {
     fn from_body(mut bytes: Vec<u8>, is_html: bool) -> RobotsAnswer {
         truncate_body(&mut bytes, MAX_ROBOTS_BYTES);
         match find_defect(&RobotsFile::parse(bytes.as_slice()), is_html) {
-            Some(defect) => {
-                RobotsAnswer::NoRules(format!("{defect}; crawlers read it as no rules"))
-            }
-            None => RobotsAnswer::File(bytes),
+            Some(defect) => NoRules(format!("{defect}; crawlers read it as no rules")),
+            None => File(bytes),
         }
     }
 
     /// The rules that crawlers read. `None` if there is no answer to read.
     fn rules(&self) -> Option<&[u8]> {
         match self {
-            RobotsAnswer::File(bytes) => Some(bytes),
-            RobotsAnswer::NoRules(_) => Some(&[]),
-            RobotsAnswer::Failed(_) | RobotsAnswer::Unanswered(_) => None,
+            File(bytes) => Some(bytes),
+            NoRules(_) => Some(&[]),
+            Failed(_) | Unanswered(_) => None,
         }
     }
 }
@@ -190,10 +182,10 @@ impl fmt::Display for RobotsComparison {
         let width = self.0.iter().map(|copy| copy.url.len()).max().unwrap_or(0);
         for HostRobotsAnswer { url, answer, .. } in &self.0 {
             let text = match answer {
-                RobotsAnswer::File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
-                RobotsAnswer::NoRules(why) => why.clone(),
-                RobotsAnswer::Failed(status) => format!("failed with {status}; crawlers stay away"),
-                RobotsAnswer::Unanswered(why) => format!("could not be fetched: {why}"),
+                File(bytes) => crate::numbers::plural_thousands(bytes.len(), "byte"),
+                NoRules(why) => why.clone(),
+                Failed(status) => format!("failed with {status}; crawlers stay away"),
+                Unanswered(why) => format!("could not be fetched: {why}"),
             };
             let differs = match answer.rules() {
                 Some(rules) if Some(rules) != self.before() => " (differs)",

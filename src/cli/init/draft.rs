@@ -142,14 +142,16 @@ impl PolicyDraftInputs<'_> {
     pub fn disallowed_path(&self) -> String {
         let file = RobotsFile::parse(self.before.unwrap_or_default());
         let rules = DialectRules::new(&file, Dialect::Rfc9309, &[]);
-        let (_, groups) = rules.groups_for(b"GPTBot");
-        let lines = rules.groups_at(groups).flat_map(|group| &group.rules);
-        let mut paths = lines.map(|line| line.rule.pattern.as_str());
-        let path = paths.find(|path| {
-            shell_quote(Path::new(path)) == **path
-                && !rules.verdict(b"GPTBot", path.as_bytes()).allowed
-        });
-        path.unwrap_or("/").to_owned()
+        rules
+            .groups_at(rules.groups_for(b"GPTBot").1)
+            .flat_map(|group| &group.rules)
+            .map(|line| line.rule.pattern.as_str())
+            .find(|path| {
+                shell_quote(Path::new(path)) == **path
+                    && !rules.verdict(b"GPTBot", path.as_bytes()).allowed
+            })
+            .unwrap_or("/")
+            .to_owned()
     }
 
     /// The first host with or without `www.`, unless the policy has it.
@@ -161,9 +163,11 @@ impl PolicyDraftInputs<'_> {
     /// The preset for the first host. The policy observes. It keeps the preset's tests; beside the
     /// origin's rules, which may disallow more, only those that expect `disallowed`.
     fn adapt_preset(&self, preset: Preset, source: DraftSource) -> String {
-        let text = preset.text().replace(COPY_NOTE, "");
-        let text = text.replace("hosts: [site.example, www.site.example]\n\n", "");
-        let text = text.replace("site.example", &self.hosts[0]);
+        let text = preset
+            .text()
+            .replace(COPY_NOTE, "")
+            .replace("hosts: [site.example, www.site.example]\n\n", "")
+            .replace("site.example", &self.hosts[0]);
         let (rules, tests) = text.split_once("\ntests:\n  - ").unwrap_or((&text, ""));
         let is_merged = source == DraftSource::PresetAndOrigin;
         let tests: String = tests
@@ -226,18 +230,20 @@ impl PolicyDraftInputs<'_> {
 
 /// The comments before the first record of a robots.txt, such as a legal notice.
 fn leading_comment(file: &RobotsFile) -> String {
-    let lines = file.lines().iter();
-    let head = lines.take_while(|line| line.key_value.is_none());
-    let comments = head.filter_map(|line| line.comment.as_ref());
-    let texts = comments.map(|comment| file.text(comment).trim().to_owned());
-    join(texts, "\n").trim().to_owned()
+    let comments = file
+        .lines()
+        .iter()
+        .take_while(|line| line.key_value.is_none())
+        .filter_map(|line| line.comment.as_ref())
+        .map(|comment| file.text(comment).trim().to_owned());
+    join(comments, "\n").trim().to_owned()
 }
 
 /// The rules of a preset. Where it enforces, they observe, and the preset's own enforcement follows
 /// as a comment.
 fn observing_preset(preset: &str) -> String {
     match preset.split_once("\nenforcement:\n") {
-        Some((rules, enforcement)) if enforcement.contains("mode: enforce") => {
+        Some((rules, enforcement)) if enforcement.contains(": enforce") => {
             let enforcement = enforcement.trim_end();
             // Purposes have the mode of the site, so that one word enforces all.
             let observed = match enforcement.split_once("  purposes:\n") {
@@ -364,7 +370,7 @@ mod tests {
     #[test]
     fn every_preset_becomes_a_policy_that_observes() {
         for preset in Preset::value_variants() {
-            let enforces = preset.text().contains("mode: enforce");
+            let enforces = preset.text().contains(": enforce");
             assert_eq!(preset.text().contains(COPY_NOTE), enforces, "{preset:?}");
             let sources = [None, Some(&b""[..]), Some(BEFORE)]
                 .map(|before| checked_source(Some(*preset), before));

@@ -129,8 +129,7 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     files.write(&policy.text, draft.before, &format!("{settings}\n"))?;
     // The file is not that of the other sites.
-    let has_copy = draft.before.is_some() && !files.is_second_site;
-    let copy = has_copy.then(|| files.before.clone());
+    let copy = (draft.before.is_some() && !files.is_second_site).then(|| files.before.clone());
     if let Err(failure) = check::check_new_files(&files.settings, copy) {
         files.remove();
         return Err(match failure {

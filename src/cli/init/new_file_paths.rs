@@ -42,9 +42,11 @@ impl NewFilePaths {
             let index = OriginIndex::new(&found.origins);
             if let Some(reached) = index.find(site.as_bytes(), b"/") {
                 let reached = &found.origins[reached];
-                let mut servers = reached.servers.iter();
                 has_origin = reached.hosts.iter().any(|host| host == site)
-                    || servers.all(|server| server.address == *origin);
+                    || reached
+                        .servers
+                        .iter()
+                        .all(|server| server.address == *origin);
                 if reached.hosts.is_empty() {
                     other_servers.extend(reached.servers.iter().map(|server| server.address.url()));
                 }

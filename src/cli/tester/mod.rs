@@ -5,12 +5,13 @@ mod tested_agent;
 mod url_verdict;
 
 use super::origin_copy::{MAX_COMPILED_BYTES, truncate_file};
-use super::url_list::for_each_url;
+use super::url_list::{for_each_url, is_path_or_url};
 use super::{Failure, Result, file_failure, findings_failure_unless, url_host};
 use crate::audit::DatedRobotsTxt;
 use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_FILE_BYTES, read_argument, read_up_to};
-use crate::origin::{RobotsFetchOutcome, fetch_robots};
+use crate::origin::RobotsFetchOutcome::{self, *};
+use crate::origin::fetch_robots;
 use crate::policy::ParsedRobotsVersion;
 use crate::policy::lint::meant_tokens_help;
 use crate::printable::printable_path;
@@ -40,9 +41,9 @@ pub struct Arguments {
     /// URLs, or paths with their query
     #[arg(value_name = "URL|--urls FILE", required_unless_present = "list")]
     urls: Vec<String>,
-    /// Test the URLs or paths in this file too, one a line or in the first column of CSV (- for standard
-    /// input), or those of a sitemap
-    #[arg(long = "urls", value_name = "FILE|URL")]
+    /// Test the URLs or paths in this file too (- for standard input): one a line, those of a sitemap, or
+    /// of CSV the first column with URLs or paths
+    #[arg(long = "urls", alias = "sitemap", value_name = "FILE|URL")]
     list: Option<PathBuf>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
     #[arg(
@@ -55,7 +56,8 @@ pub struct Arguments {
     /// Look for exactly this token, and ignore what crawlgate knows about the crawler
     #[arg(long)]
     literal: bool,
-    /// Read the file by RFC 9309, or as Google's library does [default: as each crawler does]
+    /// Read the file by RFC 9309, or as Google's library does; misspelt lines (Disalow) count in both
+    /// [default: as each crawler does]
     #[arg(long, value_name = "rfc9309|google")]
     dialect: Option<Dialect>,
     /// Print JSON
@@ -70,9 +72,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The URLs and paths to test.
+    /// The URLs and paths to test. Fails for an argument that is neither.
     fn read_urls(&self) -> Result<Vec<String>> {
-        self.urls.iter().try_for_each(|url| check_url(url))?;
+        if let Some(url) = self.urls.iter().find(|url| !is_path_or_url(url)) {
+            fail!(
+                Usage,
+                "\"{url}\" is neither a path nor a URL; write /{url} for a path, https://{url} for a URL, --urls {url} for a file, or %20 for a blank"
+            );
+        }
         let mut urls = self.urls.clone();
         if let Some(list) = &self.list {
             if list.as_os_str() == "-" && self.file == "-" {
@@ -101,9 +108,10 @@ impl Arguments {
     ) -> Result {
         verdicts.retain(|verdict| !(self.denied && verdict.allowed));
         if self.csv {
-            let verdicts = &verdicts;
-            let csv = VerdictsCsv { verdicts }.render()?.replace('\n', "\r\n");
-            io::stdout().write_all(csv.as_bytes())?;
+            let csv = VerdictsCsv {
+                verdicts: &verdicts,
+            };
+            super::print_bytes(csv.render()?.replace('\n', "\r\n").as_bytes())?;
         } else if self.json {
             super::print_json(&verdicts)?;
         } else {
@@ -130,7 +138,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     warn_of_other_hosts(source, &urls);
     let (name, file) = match fetch_source(source)? {
-        RobotsFetchOutcome::File {
+        File {
             mut bytes,
             location,
         } => {
@@ -141,10 +149,10 @@ pub fn run(arguments: &Arguments) -> Result {
             }
             (location, file)
         }
-        RobotsFetchOutcome::Unavailable(status) => {
+        Unavailable(status) => {
             return print_status_verdicts(arguments, &urls, status, true);
         }
-        RobotsFetchOutcome::Unreachable(status) => {
+        Unreachable(status) => {
             return print_status_verdicts(arguments, &urls, status, false);
         }
     };
@@ -193,11 +201,11 @@ fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &Dialect
         .filter(|agent| agent.crawler.is_none() && !agent.is_user_agent)
     {
         let written = agent.written;
-        let near = nearest_word(written, registry.tokens());
         if !registry.has_token(written)
             && rules.groups_for(written.as_bytes()).0 != GroupMatch::Named
-            && let Some(meant) = meant_tokens_help(written, registry)
-                .or_else(|| near.map(|near| format!("did you mean {near}?")))
+            && let Some(meant) = meant_tokens_help(written, registry).or_else(|| {
+                nearest_word(written, registry.tokens()).map(|near| format!("did you mean {near}?"))
+            })
         {
             fail!(
                 Usage,
@@ -226,17 +234,6 @@ fn parse_agents<'a>(
         });
     }
     Ok(agents)
-}
-
-/// Fails for a text that is neither a path nor a URL.
-fn check_url(url: &str) -> Result {
-    if url.starts_with('/') || url.contains("://") {
-        return Ok(());
-    }
-    fail!(
-        Usage,
-        "\"{url}\" is neither a path nor a URL; write /{url} for a path, https://{url} for a URL, or --urls {url} for a file"
-    )
 }
 
 /// If the robots.txt comes from a URL, warns about test URLs of other hosts, for which it does not
@@ -297,12 +294,12 @@ fn require_file(
     purpose: &str,
 ) -> Result<DatedRobotsTxt> {
     match fetched {
-        RobotsFetchOutcome::File { bytes, location } => Ok(DatedRobotsTxt {
+        File { bytes, location } => Ok(DatedRobotsTxt {
             name: location,
             bytes,
             since: None,
         }),
-        RobotsFetchOutcome::Unavailable(status) | RobotsFetchOutcome::Unreachable(status) => {
+        Unavailable(status) | Unreachable(status) => {
             fail!(
                 Runtime,
                 "{} answered {status}, so there is no file to {purpose}",
@@ -316,13 +313,11 @@ fn require_file(
 /// 2.3.1.3). Fails if the site asks for a login by its status.
 pub fn read_optional_robots_txt(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
     match fetch_source(source)? {
-        RobotsFetchOutcome::Unavailable(status) if !matches!(status, 401 | 403) => {
-            Ok(DatedRobotsTxt {
-                name: printable_path(source),
-                bytes: Vec::new(),
-                since: None,
-            })
-        }
+        Unavailable(status) if !matches!(status, 401 | 403) => Ok(DatedRobotsTxt {
+            name: printable_path(source),
+            bytes: Vec::new(),
+            since: None,
+        }),
         fetched => require_file(fetched, source, purpose),
     }
 }
@@ -344,10 +339,13 @@ pub fn read_rules(source: &str, purpose: &str) -> Result<DatedRobotsTxt> {
 /// What is wrong with a file without any line of a robots.txt, such as a log or a page, unless it is
 /// empty or has only comments.
 fn wrong_kind(name: &str, file: &RobotsFile) -> Option<String> {
-    let mut lines = file.lines().iter();
-    let text = lines.find(|line| !line.text.is_empty() && line.comment.is_none());
-    let is_robots_txt = file.shape() == FileFormat::Text && !file.is_html_page(true);
-    let line = text.filter(|_| !is_robots_txt)?;
+    if file.shape() == FileFormat::Text && !file.is_html_page(true) {
+        return None;
+    }
+    let line = file
+        .lines()
+        .iter()
+        .find(|line| !line.text.is_empty() && line.comment.is_none())?;
     let text: String = file.text(&line.text).chars().take(60).collect();
     Some(format!(
         "{name} is not a robots.txt; it begins with \"{text}\""
@@ -373,7 +371,7 @@ fn fetch_source(source: &str) -> Result<RobotsFetchOutcome> {
     } else {
         (source, read_argument(source.as_ref(), MAX_FILE_BYTES))
     };
-    Ok(RobotsFetchOutcome::File {
+    Ok(File {
         location: printable_path(name),
         bytes: bytes.map_err(file_failure("read", name.as_ref()))?,
     })

@@ -5,6 +5,7 @@
 use super::{Failure, Result};
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience, SiteMarkers, self_given_name};
 use crate::robots::{DialectRules, GroupMatch};
+use Claim::*;
 
 /// The crawler of one `--agent`.
 pub struct TestedAgent<'a> {
@@ -24,13 +25,12 @@ pub struct TestedAgent<'a> {
 impl<'a> TestedAgent<'a> {
     /// A crawler that obeys exactly this token or `*`, whatever the registry knows about it.
     pub fn from_token(written: &'a str) -> TestedAgent<'a> {
-        let tokens = vec![written];
         TestedAgent {
             written,
             crawler: None,
             is_user_agent: false,
             is_person: false,
-            tokens,
+            tokens: vec![written],
             binds: RobotsObedience::Unknown,
         }
     }
@@ -54,19 +54,19 @@ impl<'a> TestedAgent<'a> {
             ..TestedAgent::from_token(written)
         };
         let claim = match found {
-            Some(index) => Claim::Known(index),
+            Some(index) => Known(index),
             None => registry.identify_on_site(written.as_bytes(), named),
         };
         let token = match claim {
-            Claim::Known(index) => return Ok(tested_agent.with_crawler(registry.get(index))),
-            Claim::Visitor => {
+            Known(index) => return Ok(tested_agent.with_crawler(registry.get(index))),
+            Visitor => {
                 return Ok(TestedAgent {
                     is_person: true,
                     ..tested_agent
                 });
             }
-            Claim::PolicyToken(index) => named.token(index),
-            Claim::UnknownBot | Claim::Tool => self_given_name(written.as_bytes()),
+            PolicyToken(index) => named.token(index),
+            UnknownBot | Tool => self_given_name(written.as_bytes()),
         };
         let token = token.ok_or_else(|| {
             Failure::Usage(format!(

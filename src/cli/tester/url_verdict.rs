@@ -6,7 +6,8 @@ use super::tested_agent::TestedAgent;
 use crate::crawlers::Purpose;
 use crate::numbers::{plural_thousands, thousands};
 use crate::printable::{clip, printable};
-use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, escape_url};
+use crate::robots::{Dialect, DialectRules, GroupMatch, RobotsFile, RobotsLine, escape_url};
+use GroupMatch::*;
 use askama::Template;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -28,6 +29,9 @@ pub struct UrlVerdict<'a> {
     line: Option<usize>,
     /// The line itself.
     rule: Option<String>,
+    /// The misspelt line on which the verdict rests: a User-agent line, or the one that decides. Google
+    /// reads it, other crawlers may ignore it.
+    misspelt_line: Option<usize>,
     /// `named`, `star`, `nothing` when no group is for the crawler, `not_bound` when its operator
     /// says that `*` does not bind it, or `person`.
     group: &'static str,
@@ -81,15 +85,18 @@ impl<'a> UrlVerdict<'a> {
                 .and_then(|line| file.line(line))
                 .map(|line| printable_line(file, line));
             (verdict.group, verdict.token) = match followed {
-                Some((token, GroupMatch::Named)) => ("named", Some(token)),
-                Some((_, GroupMatch::Star)) => ("star", None),
-                Some((_, GroupMatch::Nothing)) => ("nothing", None),
+                Some((token, Named)) => ("named", Some(token)),
+                Some((_, Star)) => ("star", None),
+                Some((_, Nothing)) => ("nothing", None),
                 None if tested_agent.is_person => ("person", None),
                 None => ("not_bound", None),
             };
             verdict.group_lines = followed
                 .map(|(token, bound)| group_lines(reading, token, bound))
                 .unwrap_or_default();
+            let mut lines = verdict.group_lines.iter().copied().chain(line);
+            verdict.misspelt_line =
+                lines.find(|line| file.line(*line).is_some_and(RobotsLine::is_misspelt));
         }
         verdict.differs = verdict
             .differs
@@ -112,6 +119,7 @@ impl<'a> UrlVerdict<'a> {
             allowed: allowed || tested_agent.is_person,
             line: None,
             rule: None,
+            misspelt_line: None,
             group: if tested_agent.is_person {
                 "person"
             } else {
@@ -134,7 +142,6 @@ impl<'a> UrlVerdict<'a> {
     ) -> io::Result<()> {
         let text = VerdictText {
             verdict: self,
-            agent: printable_excerpt(self.tested_agent.display_name()),
             name,
             file,
             colour,
@@ -170,6 +177,9 @@ pub fn write_short(
         if let (Some(line), Some(rule)) = (verdict.line, &verdict.rule) {
             write!(out, "  by {name}:{line} {rule}")?;
         }
+        if let Some(line) = verdict.misspelt_line {
+            write!(out, "  (line {line} is misspelt; it may be ignored)")?;
+        }
         writeln!(out)?;
     }
     let urls = plural_thousands(urls, "URL");
@@ -181,7 +191,6 @@ pub fn write_short(
 #[template(path = "url_verdict.txt")]
 struct VerdictText<'a> {
     verdict: &'a UrlVerdict<'a>,
-    agent: String,
     /// The name of the file.
     name: &'a str,
     file: &'a RobotsFile,
@@ -189,20 +198,12 @@ struct VerdictText<'a> {
 }
 
 impl VerdictText<'_> {
-    /// The User-agent line of the group, and the line that decides.
-    fn context_lines(&self, line: usize) -> Vec<String> {
+    /// The number of the User-agent line of the group, and that of the line that decides.
+    fn context_lines(&self, line: usize) -> impl Iterator<Item = usize> {
         // The nearest User-agent line above: a token may have several groups.
         let agents = self.verdict.group_lines.iter().copied();
         let agent = agents.filter(|agent| *agent < line).max();
-        let mut text = Vec::new();
-        for number in agent.into_iter().chain([line]) {
-            if let Some(shown) = self.file.line(number) {
-                let mark = if number == line { '>' } else { ' ' };
-                let shown = printable_line(self.file, shown);
-                text.push(format!("{mark} {number} | {shown}"));
-            }
-        }
-        text
+        agent.into_iter().chain([line])
     }
 }
 
@@ -213,22 +214,20 @@ fn allow_or_deny(allowed: bool) -> &'static str {
 /// The numbers of the User-agent lines that bind the crawler, one for each group that it obeys.
 fn group_lines(reading: &DialectRules, token: &str, bound: GroupMatch) -> Vec<usize> {
     let (_, groups) = reading.groups_for(token.as_bytes());
-    let mut lines = Vec::new();
-    for group in groups
-        .iter()
-        .filter_map(|&group| reading.groups().get(group))
-    {
-        let binding = group.agents.iter().find(|agent| match bound {
-            GroupMatch::Star => agent.star,
-            _ => !agent.star && agent.token.eq_ignore_ascii_case(token),
-        });
-        lines.extend(binding.map(|agent| agent.line));
-    }
-    lines
+    reading
+        .groups_at(groups)
+        .filter_map(|group| {
+            group.agents.iter().find(|agent| match bound {
+                Star => agent.star,
+                _ => !agent.star && agent.token.eq_ignore_ascii_case(token),
+            })
+        })
+        .map(|agent| agent.line)
+        .collect()
 }
 
 /// The text of a line, without control characters.
-fn printable_line(file: &RobotsFile, line: &crate::robots::RobotsLine) -> String {
+fn printable_line(file: &RobotsFile, line: &RobotsLine) -> String {
     printable_excerpt(&file.text(&line.text))
 }
 

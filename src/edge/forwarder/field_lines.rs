@@ -2,6 +2,7 @@
 //! were received are borrowed, not copied; only lines that crawlgate adds are owned.
 
 use crate::forwarding::{EditableHead, valid_field_value};
+use LineValue::*;
 use http::HeaderName;
 use smallvec::SmallVec;
 
@@ -24,7 +25,7 @@ impl<'b> FieldLines<'b> {
     /// kilobyte, which a return would copy.
     pub fn extend(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
         self.lines
-            .extend(fields.map(|(name, value)| (name, LineValue::Original(value))));
+            .extend(fields.map(|(name, value)| (name, Original(value))));
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
@@ -45,8 +46,8 @@ impl<'b> FieldLines<'b> {
 
     fn value_bytes<'s>(&'s self, value: &LineValue<'s>) -> &'s [u8] {
         match *value {
-            LineValue::Original(bytes) => bytes,
-            LineValue::Added(begin, end) => &self.added[begin..end],
+            Original(bytes) => bytes,
+            Added(begin, end) => &self.added[begin..end],
         }
     }
 
@@ -83,8 +84,7 @@ impl EditableHead for FieldLines<'_> {
         if is_plain(value) || valid_field_value(name, value).is_some() {
             let begin = self.added.len();
             self.added.extend_from_slice(value);
-            self.lines
-                .push((name, LineValue::Added(begin, self.added.len())));
+            self.lines.push((name, Added(begin, self.added.len())));
         }
     }
 

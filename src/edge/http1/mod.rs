@@ -20,6 +20,7 @@ use super::stop_signals::StopSignals;
 use crate::answers::Answer;
 use crate::requests::{BodyFraming, HeadError, HttpsRedirect, OutgoingAnswer, Ticket};
 use crate::settings::Limits;
+use SentAmount::*;
 use client::Http1ClientSide;
 use decide::{Handling, decide};
 use http::HeaderMap;
@@ -233,7 +234,7 @@ async fn send_answer(
     let keeps_alive = keeps_alive && !answer.answer.closes_connection();
     let sent = write_answer(connection, &answer.answer, keeps_alive).await;
     record_answer(answer, sent);
-    let is_sent = sent == SentAmount::Whole;
+    let is_sent = sent == Whole;
     if is_sent && !keeps_alive {
         connection
             .linger(if edge.responder.is_some() {
@@ -264,12 +265,12 @@ pub async fn write_answer(
         connection.flush().await
     };
     let Err(error) = written.await else {
-        return SentAmount::Whole;
+        return Whole;
     };
     tracing::debug!(%error, "the client left before its answer was written");
     match answer.body().len() - rest.len() {
-        0 if !rest.is_empty() => SentAmount::Nothing,
-        sent => SentAmount::Partial(sent as u64),
+        0 if !rest.is_empty() => Nothing,
+        sent => Partial(sent as u64),
     }
 }
 

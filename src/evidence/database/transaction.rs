@@ -71,8 +71,9 @@ impl Deref for WriteTransaction<'_> {
 
 impl WriteTransaction<'_> {
     fn execute(&self, statement: &str, parameters: impl Params) -> Result {
-        let mut statement = self.connection.prepare_cached(statement)?;
-        statement.execute(parameters)?;
+        self.connection
+            .prepare_cached(statement)?
+            .execute(parameters)?;
         Ok(())
     }
 
@@ -307,8 +308,11 @@ impl WriteTransaction<'_> {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";
         let lines: Vec<String> = self.query_all(query, [time], |row| row.get(0))?;
-        let entries = lines.iter().filter_map(|line| EvidenceEntry::parse(line));
-        for document in entries.flat_map(|entry| DocumentRef::named_by(&entry)) {
+        for document in lines
+            .iter()
+            .filter_map(|line| EvidenceEntry::parse(line))
+            .flat_map(|entry| DocumentRef::named_by(&entry))
+        {
             self.execute(
                 "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1",
                 params![document.hash.0, time],

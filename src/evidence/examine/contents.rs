@@ -50,14 +50,6 @@ pub fn check_timestamps(
                 let covering = checkpoints.iter().find(|proven| {
                     note == format!("checkpoints/{:06}.note", proven.checkpoint.number)
                 });
-                // The files are in the order of checkpoints: the newest one stays.
-                findings.timestamp = covering
-                    .map(|proven| CheckpointTimestamp {
-                        covers_until: proven.checkpoint.time.clone(),
-                        time: stamp.time.clone(),
-                        authority: stamp.authority.clone(),
-                    })
-                    .or(findings.timestamp.take());
                 findings.add_check(
                     "timestamp",
                     format!(
@@ -65,6 +57,14 @@ pub fn check_timestamps(
                         stamp.time, stamp.authority
                     ),
                 );
+                // The files are in the order of checkpoints.
+                findings
+                    .timestamps
+                    .extend(covering.map(|proven| CheckpointTimestamp {
+                        covers_until: proven.checkpoint.time.clone(),
+                        time: stamp.time,
+                        authority: stamp.authority,
+                    }));
             }
         }
     }
@@ -81,6 +81,7 @@ pub fn read_personal_values<'a>(
         .map(|entry| ((&entry.chain, entry.number), entry))
         .collect();
     let mut values = PersonalValues::new();
+    let mut wrong = Vec::new();
     let lines = file_text(files, "personal.jsonl");
     if lines.is_none_or(|lines| !lines.is_empty() && !lines.ends_with('\n')) {
         findings.add_fault("missing-file", "personal.jsonl is missing or cut off");
@@ -102,17 +103,14 @@ pub fn read_personal_values<'a>(
                 value,
                 ..
             }) => drop(values.insert((chain, number, name), value)),
-            None => {
-                findings.add_fault(
-                    "personal-value",
-                    format!(
-                        "personal.jsonl: line {} does not match its entry",
-                        place + 1
-                    ),
-                );
-            }
+            None => wrong.push(place + 1),
         }
     }
+    findings.add_lines_fault(
+        "personal-value",
+        "personal.jsonl: these lines do not match their entries",
+        wrong,
+    );
     let committed: usize = entries.values().map(|entry| entry.personal.len()).sum();
     findings.withdrawn = committed.saturating_sub(values.len()) as u64;
     if !values.is_empty() {
@@ -150,10 +148,11 @@ pub fn read_documents<'a>(
             known.insert(hash, bytes.clone());
         }
     }
-    let named = entries
+    let missing: BTreeSet<String> = entries
         .flat_map(DocumentRef::named_by)
-        .map(|document| document.case_path());
-    let missing: BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
+        .map(|document| document.case_path())
+        .filter(|path| !files.contains_key(path))
+        .collect();
     for path in &missing {
         findings.add_fault(
             "missing-document",

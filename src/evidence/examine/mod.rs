@@ -136,10 +136,12 @@ pub fn case_text(files: &CaseFiles, field: &str) -> Option<String> {
 /// # Errors
 /// As for `LogKeys::from_notes`.
 pub fn read_log_keys(files: &CaseFiles, trusted: &VerifyKey) -> Result<LogKeys, Finding> {
-    let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     LogKeys::from_notes(
         trusted,
-        notes.map(|(_, note)| str::from_utf8(note).unwrap_or_default()),
+        files
+            .iter()
+            .filter(|(file, _)| file.starts_with("keys/"))
+            .map(|(_, note)| str::from_utf8(note).unwrap_or_default()),
     )
 }
 

@@ -146,8 +146,8 @@ for entry in map(json.loads, chain):
         reason = " only the site says which robots.txt it had before crawlgate,"
     if "license" in (data.get("action"), data.get("would")) and not is_disallowed:
         reason = " without a licence,"
-    elif "license_token" in data and passed:
-        reason = " with a licence token,"
+    if "license_token" in data:
+        reason += " with a licence token,"
     if "reserved" in data:
         reason += " to a page with a published reservation (TDM, Content-Signal or Content-Usage),"
     print(data["arrived"], crawler + ":", kind + "," + reason, data.get("rule", "no rule") + ", status", data["status"] or "not known")

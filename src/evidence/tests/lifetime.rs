@@ -288,6 +288,7 @@ fn run_is_recorded_from_start_to_end() {
         findings.faults
     );
     assert!(finding_ids(&findings.unknown).contains(&"gap-stop"));
+    assert_eq!(findings.gaps, 1);
     // The log did not exist when the span began.
     assert!(findings.from > format_time(SystemTime::now() - Duration::from_secs(1_800)));
 }

@@ -430,6 +430,30 @@ fn case_has_violations_after_served_robots_txt() {
 }
 
 #[test]
+fn pause_is_published_from_its_own_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = sample_log(directory.path());
+    for (answer, second) in [(503, 51), (200, 55)] {
+        let mut entry = published_entry(STRICT_ROBOTS);
+        let since = format_time(time_at(4));
+        entry.data.insert("since".into(), since.into());
+        entry.data.insert("answer".into(), answer.into());
+        append_entry(
+            &mut log,
+            &ChainName::of_site("shop"),
+            entry,
+            time_at(second),
+        );
+    }
+    let (_, findings) = export_case(&mut log, &sample_scope(), time_at(60));
+    let published = findings.published.into_iter();
+    assert_eq!(
+        published.map(|one| one.since).collect::<Vec<_>>(),
+        [2, 4, 51, 55].map(|second| format_time(time_at(second)))
+    );
+}
+
+#[test]
 fn case_is_rejected_under_another_key() {
     let case = CaseFixture::new();
     let other = CaseFixture::new();
@@ -480,7 +504,12 @@ fn file_that_was_answered_with_503_allows_nothing() {
     assert_eq!(findings.requests[0].remark, None);
     assert_eq!(findings.published.len(), 2);
     let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
-    assert_eq!(page.matches("no crawler got the file").count(), 1, "{page}");
+    assert_eq!(
+        page.matches("503 (try again later), without a file")
+            .count(),
+        1,
+        "{page}"
+    );
 }
 
 #[test]
@@ -503,7 +532,7 @@ fn copy_without_an_address_may_be_that_of_the_client() {
     let served = findings.requests[0].served_at.as_deref();
     assert_eq!(served, Some(format_time(time_at(10)).as_str()));
     let page = String::from_utf8_lossy(&case.files()["report.html"]).into_owned();
-    let part = "For 1 request disallowed or without a licence, it is not known";
+    let part = "and it is not known whether the address had been sent this robots.txt";
     assert!(page.contains(part), "{page}");
 }
 

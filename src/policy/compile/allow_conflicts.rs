@@ -6,18 +6,18 @@
 //! defeats a Disallow of the same length or a shorter one.
 
 use super::budget::{MergeBudget, try_spend};
-use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE};
+use super::draft::{GroupDraft, MAX_LISTED, ORIGIN_FILE, SourcedRule};
 use crate::policy::site::{DroppedRule, RuleSource};
 use crate::robots::{PathPattern, Rule};
 
 /// The rules of one group of the policy, prepared for comparing.
 pub struct AllowFilter<'a> {
     /// The Disallow rules that no Allow may defeat.
-    disallows: Vec<&'a (Rule, RuleSource)>,
+    disallows: Vec<&'a SourcedRule>,
     /// The Allow rules of the policy.
     allows: Vec<&'a Rule>,
     /// The shortest Disallow. Most Allows of a long file are shorter still, and need no comparing.
-    shortest: Option<&'a (Rule, RuleSource)>,
+    shortest: Option<&'a SourcedRule>,
     /// The number of rules left out.
     dropped: usize,
 }
@@ -25,27 +25,22 @@ pub struct AllowFilter<'a> {
 impl<'a> AllowFilter<'a> {
     /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`. The two lists
     /// may be the same.
-    pub fn new(
-        disallows: &'a [(Rule, RuleSource)],
-        of_policy: &'a [(Rule, RuleSource)],
-    ) -> AllowFilter<'a> {
+    pub fn new(disallows: &'a [SourcedRule], of_policy: &'a [SourcedRule]) -> AllowFilter<'a> {
         let disallows: Vec<_> = disallows
             .iter()
             .filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty())
             .collect();
-        let shortest = disallows
-            .iter()
-            .copied()
-            .min_by_key(|(rule, _)| rule.pattern.priority());
-        let allows = of_policy
-            .iter()
-            .map(|(rule, _)| rule)
-            .filter(|rule| rule.allow)
-            .collect();
         AllowFilter {
+            shortest: disallows
+                .iter()
+                .copied()
+                .min_by_key(|(rule, _)| rule.pattern.priority()),
             disallows,
-            allows,
-            shortest,
+            allows: of_policy
+                .iter()
+                .map(|(rule, _)| rule)
+                .filter(|rule| rule.allow)
+                .collect(),
             dropped: 0,
         }
     }
@@ -99,7 +94,7 @@ impl<'a> AllowFilter<'a> {
         &self,
         allow: &PathPattern,
         budget: &mut MergeBudget,
-    ) -> Option<(&'a (Rule, RuleSource), bool)> {
+    ) -> Option<(&'a SourcedRule, bool)> {
         let shortest = self
             .shortest
             .filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;

@@ -129,12 +129,15 @@ fn render_groups(policy: &Policy, drafts: Vec<GroupDraft>, origin: &OriginRules)
         }
         _ => "Written by crawlgate from the site's policy.",
     };
-    let own = policy.robots.comment.iter();
     // An empty comment line ends the site's own text.
-    let own = own.map(|comment| format!("{comment}\n"));
+    let own = policy
+        .robots
+        .comment
+        .iter()
+        .map(|comment| format!("{comment}\n"));
     let mut document = RobotsDocument {
         comments: own.chain([written.to_owned()]).collect(),
-        groups: Vec::with_capacity(drafts.len()),
+        groups: Vec::new(),
         extensions: site_license_lines(policy)
             .into_iter()
             .chain(origin.extensions.iter().cloned())

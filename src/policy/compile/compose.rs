@@ -10,7 +10,7 @@
 use super::CompileError;
 use super::assemble::{ComposedRobots, assemble_groups};
 use super::budget::{MergeBudget, try_spend};
-use super::draft::{GroupDraft, GroupHeading, draft_size, lines_size};
+use super::draft::{GroupDraft, GroupHeading, SourcedRule, draft_size, lines_size};
 use super::merge::{self, is_fully_disallowed};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::{CrawlerFacts, unregistered_crawlers};
@@ -23,6 +23,8 @@ use crate::policy::site::RuleSource;
 use crate::robots::Rule;
 use crate::time::Timestamp;
 use crate::yaml::Located;
+use CrawlStance::*;
+use GroupHeading::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -41,9 +43,9 @@ pub fn compose(
         .map(|origin| OriginRules::parse(origin, policy, registry))
         .transpose()?;
     let rules_for_all = [
-        (GroupHeading::Retire, retired_rules(policy, at)),
+        (Retire, retired_rules(policy, at)),
         (
-            GroupHeading::Traps,
+            Traps,
             policy.enforcement.traps.iter().map(disallow_rule).collect(),
         ),
     ];
@@ -66,8 +68,12 @@ pub fn compose(
         }
         Some(origin) => {
             let drafts = policy_groups(policy, registry);
-            let sizes = drafts.iter().map(|draft| draft_size(draft) + size_for_all);
-            budget = MergeBudget::new(sizes.sum());
+            budget = MergeBudget::new(
+                drafts
+                    .iter()
+                    .map(|draft| draft_size(draft) + size_for_all)
+                    .sum(),
+            );
             merge::merge(drafts, origin, registry, &mut budget)?
         }
     };
@@ -97,12 +103,8 @@ pub fn compose(
 /// The only group of a staging site. It allows everything, so that crawlers see the noindex of
 /// every page, unless the policy says `staging_crawl: disallow`.
 fn staging_group(policy: &Policy) -> GroupDraft {
-    let allow = policy.staging_crawl != CrawlStance::Disallow;
-    let heading = if allow {
-        GroupHeading::OpenStaging
-    } else {
-        GroupHeading::ClosedStaging
-    };
+    let allow = policy.staging_crawl != Disallow;
+    let heading = if allow { OpenStaging } else { ClosedStaging };
     GroupDraft {
         rules: vec![(Rule::new(allow, "/"), RuleSource::Staging)],
         ..star_group(policy, heading, RuleSource::Staging)
@@ -123,16 +125,12 @@ fn policy_groups(policy: &Policy, registry: &Registry) -> Vec<GroupDraft> {
                 crawl_delay: crawl_delay.clone(),
                 extensions: signal_lines(policy, &chain),
                 signal_keys: group_signal_keys(&chain),
-                ..GroupDraft::new(GroupHeading::Groups, RuleSource::Policy(agent.span))
+                ..GroupDraft::new(Groups, RuleSource::Policy(agent.span))
             });
         }
     }
     if let Some(span) = missing_star_group(policy) {
-        drafts.push(star_group(
-            policy,
-            GroupHeading::Signals,
-            RuleSource::Policy(span),
-        ));
+        drafts.push(star_group(policy, Signals, RuleSource::Policy(span)));
     }
     add_purpose_groups(policy, registry, &mut drafts);
     drafts
@@ -142,22 +140,22 @@ fn policy_groups(policy: &Policy, registry: &Registry) -> Vec<GroupDraft> {
 /// names its first token. A `disallow` group has only `Disallow: /`; an `allow` group is a copy of
 /// the group for `*` without its Disallow of the whole site.
 fn add_purpose_groups(policy: &Policy, registry: &Registry, drafts: &mut Vec<GroupDraft>) {
-    let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
+    let star = drafts.iter().find(|draft| draft.names_star()).cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let heading = GroupHeading::Purpose {
+        let heading = Purpose {
             purpose: *purpose,
-            allowed: stance.value == CrawlStance::Allow,
+            allowed: stance.value == Allow,
         };
         let draft = match (stance.value, &star) {
-            (CrawlStance::Inherit, _) => continue,
+            (Inherit, _) => continue,
             // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05
             // section 3.1).
-            (CrawlStance::Disallow, _) => GroupDraft {
+            (Disallow, _) => GroupDraft {
                 rules: vec![(Rule::new(false, "/"), source.clone())],
                 ..GroupDraft::new(heading, source)
             },
-            (CrawlStance::Allow, Some(star)) => {
+            (Allow, Some(star)) => {
                 let rules = star
                     .rules
                     .iter()
@@ -171,27 +169,27 @@ fn add_purpose_groups(policy: &Policy, registry: &Registry, drafts: &mut Vec<Gro
                     ..star.clone()
                 }
             }
-            (CrawlStance::Allow, None) => star_group(policy, heading, source),
+            (Allow, None) => star_group(policy, heading, source),
         };
-        let current = registry
+        let known = registry
             .crawlers()
             .iter()
-            .filter(|crawler| crawler.retired.is_none());
-        let known = current.filter_map(|crawler| {
-            let facts = CrawlerFacts::from_registry(policy, crawler);
-            Some((crawler.tokens.first()?, facts.binds)).filter(|_| facts.purpose == *purpose)
-        });
+            .filter(|crawler| crawler.retired.is_none())
+            .filter_map(|crawler| {
+                let facts = CrawlerFacts::from_registry(policy, crawler);
+                Some((crawler.tokens.first()?, facts.binds)).filter(|_| facts.purpose == *purpose)
+            });
         let added = unregistered_crawlers(policy, registry)
-            .filter(|described| described.purpose == Some(*purpose));
-        let added = added.map(|described| {
-            (
-                &described.token.value,
-                described.binds.unwrap_or(RobotsObedience::Star),
-            )
-        });
+            .filter(|described| described.purpose == Some(*purpose))
+            .map(|described| {
+                (
+                    &described.token.value,
+                    described.binds.unwrap_or(RobotsObedience::Star),
+                )
+            });
         for (token, binds) in known.chain(added) {
             // A crawler that does not follow `*` is free without a group; `allow` would bind it.
-            let is_free = stance.value == CrawlStance::Allow && !binds.follows_star();
+            let is_free = stance.value == Allow && !binds.follows_star();
             if !is_free
                 && !drafts
                     .iter()
@@ -212,7 +210,7 @@ fn add_purpose_groups(policy: &Policy, registry: &Registry, drafts: &mut Vec<Gro
 fn disallow_in_all_groups(
     policy: &Policy,
     heading: GroupHeading,
-    rules: &[(Rule, RuleSource)],
+    rules: &[SourcedRule],
     drafts: &mut Vec<GroupDraft>,
     budget: &mut MergeBudget,
 ) {
@@ -220,15 +218,12 @@ fn disallow_in_all_groups(
         return;
     };
     merge::drop_defeating_allows(drafts, rules, budget);
-    if !drafts
-        .iter()
-        .any(|draft| draft.agents.iter().any(|agent| agent == "*"))
-    {
+    if !drafts.iter().any(GroupDraft::names_star) {
         drafts.push(star_group(policy, heading, source.clone()));
     }
     drafts
         .iter_mut()
-        .filter(|draft| heading == GroupHeading::Traps || !is_fully_disallowed(&draft.rules))
+        .filter(|draft| heading == Traps || !is_fully_disallowed(&draft.rules))
         .for_each(|draft| add_missing_rules(draft, rules));
 }
 
@@ -242,40 +237,35 @@ fn star_group(policy: &Policy, heading: GroupHeading, source: RuleSource) -> Gro
 }
 
 /// A Disallow for each path in the last stage of its retirement.
-fn retired_rules(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
-    let retired = policy
+fn retired_rules(policy: &Policy, at: Timestamp) -> Vec<SourcedRule> {
+    policy
         .retirements()
         .iter()
-        .filter(|retired| retired.stage(at) == RetireStage::Disallowed);
-    retired
+        .filter(|retired| retired.stage(at) == RetireStage::Disallowed)
         .flat_map(|retired| &retired.paths)
         .map(disallow_rule)
         .collect()
 }
 
-fn disallow_rule(path: &Located<String>) -> (Rule, RuleSource) {
+fn disallow_rule(path: &Located<String>) -> SourcedRule {
     (Rule::new(false, path), RuleSource::Policy(path.span))
 }
 
 /// Appends the rules that the group does not have yet, each once.
-fn add_missing_rules(draft: &mut GroupDraft, rules: &[(Rule, RuleSource)]) {
-    let present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
-    let mut seen = HashSet::new();
+fn add_missing_rules(draft: &mut GroupDraft, rules: &[SourcedRule]) {
+    let mut present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
     let new: Vec<_> = rules
         .iter()
-        .filter(|(rule, _)| !present.contains(rule) && seen.insert(rule))
+        .filter(|(rule, _)| present.insert(rule))
         .cloned()
         .collect();
     draft.rules.extend(new);
 }
 
-/// A value with its place in the policy or in the origin's robots.txt.
-type Sourced<T> = (T, RuleSource);
-
 /// The rules of a group after those of the groups that it extends, each once; and its Crawl-delay,
 /// else that of the nearest group that it extends.
-fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<Sourced<Rule>>, Option<Sourced<Duration>>) {
-    let mut rules: Vec<Sourced<Rule>> = Vec::new();
+fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<SourcedRule>, Option<(Duration, RuleSource)>) {
+    let mut rules: Vec<SourcedRule> = Vec::new();
     for group in chain.iter().rev() {
         for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
             for pattern in patterns {
@@ -290,7 +280,7 @@ fn resolved_rules(chain: &[&GroupPolicy]) -> (Vec<Sourced<Rule>>, Option<Sourced
         rules,
         chain
             .iter()
-            .find_map(|group| group.crawl_delay.as_ref())
+            .find_map(|group| group.crawl_delay)
             .map(|delay| (delay.value, RuleSource::Policy(delay.span))),
     )
 }

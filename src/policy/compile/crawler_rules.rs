@@ -17,6 +17,7 @@ use crate::robots::{
     AgentName, Dialect, GoogleRules, GroupMatcher, RobotsDocument, differs_for_google,
 };
 use crate::yaml::saturating_u32;
+use Purpose::*;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -34,13 +35,14 @@ const MIN_ORIGIN_TOKEN: usize = 3;
 /// left out.
 pub fn unlisted_tokens(policy: &Policy, origin: &[String], registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    let described = policy.crawlers.iter().map(|described| &described.token);
     let agents = groups
         .chain(policy.enforcement.named_crawlers())
-        .chain(described);
-    let origin = origin.iter().map(String::as_str);
-    let origin = origin.filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
-    let agents = agents.map(|agent| agent.as_str());
+        .chain(policy.crawlers.iter().map(|described| &described.token))
+        .map(|agent| agent.as_str());
+    let origin = origin
+        .iter()
+        .map(String::as_str)
+        .filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
     let max = agents.clone().count() + MAX_ORIGIN_TOKENS;
     let mut tokens = unregistered_tokens(agents.chain(origin), registry);
     tokens.truncate(max);
@@ -56,12 +58,11 @@ pub fn compile_crawler_rules(
     matcher: &GroupMatcher,
     tokens: &SiteMarkers,
 ) -> (CrawlerRulesTable, Vec<RefusalAnswer>, Vec<GoogleRules>) {
-    let google = GoogleDocument::new(document);
     let mut builder = RulesBuilder {
         policy,
         registry,
         matcher,
-        google,
+        google: GoogleDocument::new(document),
         answers: Vec::new(),
     };
     let known = registry
@@ -69,15 +70,13 @@ pub fn compile_crawler_rules(
         .iter()
         .map(|crawler| builder.registered_crawler(crawler))
         .collect();
-    let tokens = tokens.tokens().iter();
     let tokens = tokens
-        .map(|token| {
-            let facts = CrawlerFacts::from_token(policy, token);
-            builder.crawler_rules(std::iter::once(token.as_str()), &facts)
-        })
+        .tokens()
+        .iter()
+        .map(|token| builder.crawler_rules(&[token], &CrawlerFacts::from_token(policy, token)))
         .collect();
-    let other = builder.crawler_rules(std::iter::empty(), &CrawlerFacts::unknown(Purpose::Other));
-    let tool = builder.crawler_rules(std::iter::empty(), &CrawlerFacts::unknown(Purpose::Tool));
+    let other = builder.crawler_rules(&[], &CrawlerFacts::unknown(Other));
+    let tool = builder.crawler_rules(&[], &CrawlerFacts::unknown(Tool));
     let visitor = CrawlerRules {
         judged: false,
         unlisted: false,
@@ -109,12 +108,13 @@ impl RulesBuilder<'_> {
     /// The rules of a crawler of the registry.
     fn registered_crawler(&mut self, crawler: &Crawler) -> CrawlerRules {
         let facts = CrawlerFacts::from_registry(self.policy, crawler);
-        let mut rules = self.crawler_rules(crawler_names(crawler), &facts);
+        let names: Vec<&str> = crawler_names(crawler).collect();
+        let mut rules = self.crawler_rules(&names, &facts);
         if let (Dialect::Google, Some(group)) = (crawler.reading, rules.binding.group()) {
             rules.google_parsing = self.google.parse_as_google(crawler, rules.binds, group);
         }
         // Applebot obeys Googlebot's group, but is not exempt with Googlebot.
-        rules.exempt = crawler_names(crawler).any(|name| {
+        rules.exempt = names.iter().any(|name| {
             self.policy.enforcement.is_exempt(name)
                 && self
                     .registry
@@ -135,18 +135,13 @@ impl RulesBuilder<'_> {
     /// The rules of a crawler with these names. A tool is not judged, and a bot of purpose `Other`
     /// is at most observed, unless the policy addresses it: by a group, an entry of `crawlers`, or
     /// enforcement for the crawler or its purpose.
-    fn crawler_rules<'n>(
-        &mut self,
-        names: impl Iterator<Item = &'n str>,
-        facts: &CrawlerFacts<'_>,
-    ) -> CrawlerRules {
+    fn crawler_rules(&mut self, names: &[&str], facts: &CrawlerFacts<'_>) -> CrawlerRules {
         let &CrawlerFacts {
             purpose,
             binds,
             honours_crawl_delay,
             described,
         } = facts;
-        let names: Vec<&str> = names.collect();
         let (binding, named) = find_binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
         let agent = names.iter().find_map(|name| enforcement.agent_fields(name));
@@ -154,18 +149,14 @@ impl RulesBuilder<'_> {
         // The narrowest first.
         let sections = [agent, by_purpose, Some(&enforcement.site)];
         let is_addressed = named || agent.is_some() || by_purpose.is_some() || described.is_some();
-        let judged = purpose != Purpose::Tool || is_addressed;
+        let judged = purpose != Tool || is_addressed;
         let mode = narrowest_value(sections, |fields| fields.mode).unwrap_or_default();
-        let unlisted = purpose == Purpose::Other && !is_addressed;
-        let unverified = narrowest_value(sections, |fields| fields.unverified);
-        let unverified = unverified.map(|value| value.value).unwrap_or_default();
-        let unlicensed =
-            narrowest_value(sections, |fields| fields.unlicensed).map(|value| value.value);
+        let unlisted = purpose == Other && !is_addressed;
+        let unverified =
+            narrowest_value(sections, |fields| Some(fields.unverified?.value)).unwrap_or_default();
+        let unlicensed = narrowest_value(sections, |fields| Some(fields.unlicensed?.value));
         // Other crawlers never said that they honour Crawl-delay.
         let keeps_delay = honours_crawl_delay || named || agent.is_some();
-        let group = binding
-            .group()
-            .and_then(|group| self.google.document.groups.get(group));
         let disallowed = self.answer_index(403, sections, |fields| &fields.disallowed);
         CrawlerRules {
             binding,
@@ -197,15 +188,16 @@ impl RulesBuilder<'_> {
             },
             unverified,
             exempt: names.iter().any(|name| enforcement.is_exempt(name)),
-            crawl_delay: group
-                .and_then(|group| group.crawl_delay)
+            crawl_delay: binding
+                .group()
+                .and_then(|group| self.google.document.groups.get(group)?.crawl_delay)
                 .filter(|delay| keeps_delay && !delay.is_zero()),
             unlicensed: match unlicensed {
                 Some(UnlicensedAnswer::Refuse(status)) if judged => Some(status),
                 _ => None,
             },
-            pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
-            trains: purpose == Purpose::Training,
+            pausable: !matches!(purpose, Monitoring | Tool),
+            trains: purpose == Training,
         }
     }
 
@@ -217,17 +209,23 @@ impl RulesBuilder<'_> {
         sections: [Option<&EnforcementFields>; 3],
         get: fn(&EnforcementFields) -> &Option<AnswerPolicy>,
     ) -> u16 {
-        let answers = sections.map(|fields| fields.and_then(|fields| get(fields).as_ref()));
-        let answers = answers.iter().flatten();
-        let retry_after = answers.clone().find_map(|answer| answer.retry_after);
-        let body = answers.clone().find_map(|answer| answer.body.as_deref());
+        let answers = sections
+            .into_iter()
+            .flatten()
+            .filter_map(|fields| get(fields).as_ref());
         self.intern_answer(RefusalAnswer {
             status: answers
                 .clone()
                 .find_map(|answer| answer.status)
                 .unwrap_or(status),
-            retry_after: retry_after.map(|delay| saturating_u32(delay.as_secs())),
-            body: body.map(Into::into),
+            retry_after: answers
+                .clone()
+                .find_map(|answer| answer.retry_after)
+                .map(|delay| saturating_u32(delay.as_secs())),
+            body: answers
+                .clone()
+                .find_map(|answer| answer.body.as_deref())
+                .map(Into::into),
         })
     }
 
@@ -311,10 +309,9 @@ impl<'a> GoogleDocument<'a> {
     /// The indexes of the groups that Google's library unites for a crawler: those of the first of
     /// its names that has any, else those for `*` if the crawler follows it.
     fn groups_for(&self, crawler: &Crawler, binds: RobotsObedience) -> Vec<usize> {
-        let mut names = crawler_names(crawler).map(str::to_ascii_lowercase);
-        let named = names.find_map(|name| self.named.get(name.as_bytes()));
         let star = self.named.get(b"*".as_slice());
-        named
+        crawler_names(crawler)
+            .find_map(|name| self.named.get(name.to_ascii_lowercase().as_bytes()))
             .or(star.filter(|_| binds.follows_star()))
             .cloned()
             .unwrap_or_default()

@@ -44,6 +44,9 @@ pub enum GroupHeading {
     Origin,
 }
 
+/// A rule with its source.
+pub type SourcedRule = (Rule, RuleSource);
+
 /// A group of robots.txt while the file is compiled.
 #[derive(Clone)]
 pub struct GroupDraft {
@@ -51,7 +54,7 @@ pub struct GroupDraft {
     /// The place of each agent among all tokens of the file, and the source that names it. Empty
     /// for a group that was not merged.
     pub places: Vec<(usize, RuleSource)>,
-    pub rules: Vec<(Rule, RuleSource)>,
+    pub rules: Vec<SourcedRule>,
     pub crawl_delay: Option<(Duration, RuleSource)>,
     pub extensions: Vec<ExtensionLine>,
     /// Keys of lines about the use of content that the policy has for this group, in robots.txt or
@@ -85,14 +88,18 @@ impl GroupDraft {
         }
     }
 
+    /// Whether the group is for `*`.
+    pub fn names_star(&self) -> bool {
+        self.agents.iter().any(|agent| agent == "*")
+    }
+
     /// The comments above the group.
     pub fn comments(&self) -> Vec<String> {
-        let origin = if self.has_origin_rules {
-            format!(" And from {ORIGIN_FILE}.")
-        } else {
-            String::new()
-        };
-        std::iter::once(format!("{}{origin}", self.heading))
+        let mut heading = self.heading.to_string();
+        if self.has_origin_rules {
+            heading += &format!(" And from {ORIGIN_FILE}.");
+        }
+        std::iter::once(heading)
             .chain(self.notes.iter().cloned())
             .collect()
     }
@@ -103,19 +110,23 @@ impl GroupDraft {
 /// agent per group must find it.
 pub fn first_equal_drafts(drafts: &[GroupDraft]) -> Vec<usize> {
     let mut known = HashMap::new();
-    let first = drafts.iter().enumerate().map(|(index, draft)| {
-        let is_star = draft.agents.iter().any(|agent| agent == "*");
-        let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
-        let content = (
-            &draft.rules,
-            // Not where it stands.
-            draft.crawl_delay.as_ref().map(|(delay, _)| delay),
-            &draft.extensions,
-            &draft.signal_keys,
-        );
-        *known.entry((is_star, heading, content)).or_insert(index)
-    });
-    first.collect()
+    drafts
+        .iter()
+        .enumerate()
+        .map(|(index, draft)| {
+            let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
+            let content = (
+                &draft.rules,
+                // Not where it stands.
+                draft.crawl_delay.as_ref().map(|(delay, _)| delay),
+                &draft.extensions,
+                &draft.signal_keys,
+            );
+            *known
+                .entry((draft.names_star(), heading, content))
+                .or_insert(index)
+        })
+        .collect()
 }
 
 /// The size of a group without its User-agent lines, in bytes.
@@ -124,7 +135,7 @@ pub fn draft_size(draft: &GroupDraft) -> usize {
 }
 
 /// The size of these lines, in bytes.
-pub fn lines_size(rules: &[(Rule, RuleSource)], extensions: &[ExtensionLine]) -> usize {
+pub fn lines_size(rules: &[SourcedRule], extensions: &[ExtensionLine]) -> usize {
     let rules = rules.iter().map(|(rule, _)| {
         let key = if rule.allow { "Allow" } else { "Disallow" };
         key.len() + rule.pattern.priority()

@@ -13,7 +13,9 @@
 use super::CompileError;
 use super::allow_conflicts::{AllowFilter, dropped_rule};
 use super::budget::{MergeBudget, try_spend};
-use super::draft::{GroupDraft, GroupHeading, ORIGIN_FILE, draft_size, first_equal_drafts};
+use super::draft::{
+    GroupDraft, GroupHeading, ORIGIN_FILE, SourcedRule, draft_size, first_equal_drafts,
+};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use crate::crawlers::{Crawler, Registry};
@@ -60,7 +62,7 @@ pub fn merge(
                 if !try_spend(&mut budget.rules, group.rules.len()) {
                     return Err(origin.too_large_error());
                 }
-                if !is_star && draft.agents.iter().any(|agent| agent == "*") {
+                if !is_star && draft.names_star() {
                     drop_opening_allows(&mut draft, group, budget);
                 }
                 add_origin_group(&mut draft, group, budget);
@@ -138,15 +140,14 @@ impl<'a> MergeSides<'a> {
     /// The tokens that need a merged group: the policy's, then the origin's, then those of crawlers
     /// that would find the group of only one side, because the sides name them by different tokens.
     fn tokens(&self) -> Vec<String> {
-        let agents = self
+        let mut seen = HashSet::new();
+        let mut all: Vec<String> = self
             .policy
             .iter()
-            .flat_map(|draft| draft.agents.iter().cloned());
-        let tokens = self.origin.tokens.iter().map(|(token, ..)| token.clone());
-        let mut seen = HashSet::new();
-        let mut all: Vec<String> = agents
-            .chain(tokens)
+            .flat_map(|draft| &draft.agents)
+            .chain(self.origin.tokens.iter().map(|(token, ..)| token))
             .filter(|token| seen.insert(token.to_ascii_lowercase()))
+            .cloned()
             .collect();
         for crawler in self.registry.crawlers() {
             let Some(token) = crawler.tokens.first() else {
@@ -164,7 +165,7 @@ impl<'a> MergeSides<'a> {
                 .find(|token| seen.contains(&token.to_ascii_lowercase()));
             let followed = match found {
                 Some(found) => self.group_pair(found),
-                None if follows_star(Some(crawler)) => self.group_pair("*"),
+                None if crawler.binds.follows_star() => self.group_pair("*"),
                 None => GroupPair::default(),
             };
             if followed != self.group_pair(token) {
@@ -176,46 +177,40 @@ impl<'a> MergeSides<'a> {
     }
 
     fn group_pair(&self, token: &str) -> GroupPair {
-        let origin = self.find_group(&self.of_origin, token);
         GroupPair {
             policy: self.find_group(&self.of_policy, token),
-            origin: origin.map(|(group, _)| group),
+            origin: self
+                .find_group(&self.of_origin, token)
+                .map(|(group, _)| group),
         }
     }
 
     /// The group of one side that binds a token: the one that names it, else one that names another
     /// token of its crawler, else the one for `*` if the crawler follows it.
+    /// A token of no known crawler does.
     fn find_group<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
-        let others = crawler.iter().flat_map(|crawler| &crawler.tokens);
-        let mut named = std::iter::once(&token).chain(others);
-        let named = named.find_map(|token| side.get(&token.to_ascii_lowercase()).copied());
-        named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
+        let follows_star = crawler.is_none_or(|crawler| crawler.binds.follows_star());
+        std::iter::once(&token)
+            .chain(crawler.iter().flat_map(|crawler| &crawler.tokens))
+            .find_map(|token| side.get(&token.to_ascii_lowercase()))
+            .or_else(|| side.get("*").filter(|_| follows_star))
+            .copied()
     }
 
     /// The source of the merged group of a token: where the token is named, else where the rules of
     /// `pair` are; `None` where there are none.
     fn source(&self, token: &str, pair: GroupPair) -> Option<RuleSource> {
         let token = token.to_ascii_lowercase();
-        if let Some(index) = self.of_policy.get(&token) {
-            return Some(self.policy[*index].source.clone());
-        }
-        if let Some((_, line)) = self.of_origin.get(&token) {
-            return Some(RuleSource::Origin(*line));
-        }
-        if let Some(index) = pair.policy {
-            return Some(self.policy[index].source.clone());
-        }
-        self.origin
-            .first_line_of(pair.origin?)
-            .map(RuleSource::Origin)
+        // For a token that the policy names, `pair.policy` is the group that names it.
+        let line = match (self.of_origin.get(&token), pair.policy) {
+            (Some((_, line)), _) if !self.of_policy.contains_key(&token) => *line,
+            (_, Some(index)) => return Some(self.policy[index].source.clone()),
+            _ => self.origin.first_line_of(pair.origin?)?,
+        };
+        Some(RuleSource::Origin(line))
     }
-}
-
-/// Whether a crawler follows `*`; a token of no known crawler (`None`) does.
-fn follows_star(crawler: Option<&Crawler>) -> bool {
-    crawler.is_none_or(|crawler| crawler.binds.follows_star())
 }
 
 /// Removes from a copy of the policy's group for `*` each Allow that opens only what the origin
@@ -296,15 +291,16 @@ fn rules_to_add(
     draft: &mut GroupDraft,
     origin: &OriginGroup,
     budget: &mut MergeBudget,
-) -> Vec<(Rule, RuleSource)> {
+) -> Vec<SourcedRule> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
     let mut allows = AllowFilter::new(&of_policy, &of_policy);
     let mut added = Vec::new();
-    for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
+    for new in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
+        let (rule, source) = new;
         if rule.allow {
             if allows.admit(rule, source, budget, draft) {
-                added.push((rule.clone(), source.clone()));
+                added.push(new.clone());
             }
             continue;
         }
@@ -325,7 +321,7 @@ fn rules_to_add(
             // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
             format!("which gives way to \"{opposite}\"")
         } else {
-            added.push((rule.clone(), source.clone()));
+            added.push(new.clone());
             continue;
         };
         draft
@@ -338,20 +334,24 @@ fn rules_to_add(
 
 /// The key of a line, if it is one of `keys`.
 fn matching_key(line: &ExtensionLine, keys: &[&'static str]) -> Option<&'static str> {
-    let mut keys = keys.iter().copied();
-    keys.find(|key| line.key.eq_ignore_ascii_case(key))
+    keys.iter()
+        .copied()
+        .find(|key| line.key.eq_ignore_ascii_case(key))
 }
 
 /// Removes from every group the Allow rules of the origin that could defeat one of these Disallow
 /// rules, with a comment for each.
 pub fn drop_defeating_allows(
     drafts: &mut [GroupDraft],
-    disallows: &[(Rule, RuleSource)],
+    disallows: &[SourcedRule],
     budget: &mut MergeBudget,
 ) {
     for draft in drafts {
-        let mut rules = draft.rules.iter();
-        if !rules.any(|(rule, source)| rule.allow && is_origin_rule(source)) {
+        if !draft
+            .rules
+            .iter()
+            .any(|(rule, source)| rule.allow && is_origin_rule(source))
+        {
             continue;
         }
         let rules = std::mem::take(&mut draft.rules);
@@ -378,7 +378,7 @@ fn is_origin_rule(source: &RuleSource) -> bool {
 }
 
 /// Whether a group disallows the whole site and has no Allow: more rules change nothing.
-pub fn is_fully_disallowed(rules: &[(Rule, RuleSource)]) -> bool {
+pub fn is_fully_disallowed(rules: &[SourcedRule]) -> bool {
     rules.iter().all(|(rule, _)| !rule.allow)
         && rules.iter().any(|(rule, _)| rule.pattern.is_blanket())
 }

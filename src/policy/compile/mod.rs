@@ -40,9 +40,10 @@ pub struct CompileError {
 
 impl From<Diagnostic> for CompileError {
     fn from(mistake: Diagnostic) -> CompileError {
-        let items = vec![mistake];
         CompileError {
-            diagnostics: Diagnostics { items },
+            diagnostics: Diagnostics {
+                items: vec![mistake],
+            },
         }
     }
 }
@@ -94,8 +95,11 @@ pub fn compile_with_origin(
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
     let (crawler_rules, answers, google_rules) =
         crawler_rules::compile_crawler_rules(&policy, registry, &document, &matcher, &tokens);
-    let traps = policy.enforcement.traps.iter();
-    let traps = traps.map(|trap| Rule::new(false, trap)).collect();
+    let traps = policy
+        .enforcement
+        .traps
+        .iter()
+        .map(|trap| Rule::new(false, trap));
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
@@ -126,7 +130,7 @@ pub fn compile_with_origin(
             Some(FrontCacheLifetime::For(kept)) => Some(kept),
         },
         perhaps_behind_cache: policy.enforcement.behind_cache.is_none(),
-        traps: RuleSet::new(traps),
+        traps: RuleSet::new(traps.collect()),
         networks: registry_overrides::crawler_networks(&policy, registry, &tokens),
         tokens,
         crawler_rules,

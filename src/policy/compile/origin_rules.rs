@@ -6,7 +6,7 @@
 //! host that crawlers cannot reach, are left out, too. Lines about the use of the content (such as
 //! `Content-Signal`) are left out if the policy has a line with the same key for the whole site.
 
-use super::draft::lines_size;
+use super::draft::{SourcedRule, lines_size};
 use super::signals::site_signal_keys;
 use super::url_rewriter::UrlRewriter;
 use super::{CompileError, FEWER_RULES};
@@ -16,16 +16,17 @@ use crate::policy::origin::OriginRobotsTxt;
 use crate::policy::site::RuleSource;
 use crate::robots::{
     AbsoluteUrl, Dialect, DialectRules, ExtensionLine, KeySpelling, KeyValue, MAX_ROBOTS_BYTES,
-    RobotsFile, RobotsKey, RobotsLine, Rule,
+    RobotsFile, RobotsKey, RobotsLine,
 };
 use crate::yaml::{Diagnostic, Located};
+use RobotsKey::*;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// The groups of the file that bind a token, united (RFC 9309 section 2.2.1).
 #[derive(Default)]
 pub struct OriginGroup {
-    pub rules: Vec<(Rule, RuleSource)>,
+    pub rules: Vec<SourcedRule>,
     pub crawl_delay: Option<(Duration, RuleSource)>,
     pub extensions: Vec<ExtensionLine>,
 }
@@ -69,8 +70,10 @@ impl OriginRules {
         registry: &Registry,
     ) -> Result<OriginRules, CompileError> {
         let file = &origin.file;
-        let unknown = lines_with_unknown_keys(file, &policy.robots.origin_keys);
-        let mut omitted_lines: HashSet<usize> = unknown.map(|line| line.number).collect();
+        let mut omitted_lines: HashSet<usize> =
+            lines_with_unknown_keys(file, &policy.robots.origin_keys)
+                .map(|line| line.number)
+                .collect();
         let unknown_lines = omitted_lines.len();
         omitted_lines.extend(lines_with_control_characters(file));
         let urls = UrlRewriter {
@@ -84,15 +87,15 @@ impl OriginRules {
             location: origin.location.clone(),
             unknown_lines,
             unpublished_lines,
+            rule_count: reading.groups().iter().map(|group| group.rules.len()).sum(),
             ..OriginRules::default()
         };
-        rules.rule_count = reading.groups().iter().map(|group| group.rules.len()).sum();
+
         let mut size = 0;
         let mut known: HashMap<&[usize], usize> = HashMap::new();
         let agents = reading.first_agent_lines();
         for agent in agents.filter(|agent| !agent.token.is_empty()) {
-            let token = &agent.token;
-            let (_, parts) = reading.groups_for(token.as_bytes());
+            let (_, parts) = reading.groups_for(agent.token.as_bytes());
             let group = *known.entry(parts).or_insert_with(|| {
                 let group = if size > MAX_UNITED {
                     OriginGroup::default()
@@ -104,8 +107,9 @@ impl OriginRules {
                 rules.groups.len() - 1
             });
             let place = if agent.star { 0 } else { rules.tokens.len() };
-            let named = (token.clone(), group, agent.line);
-            rules.tokens.insert(place, named);
+            rules
+                .tokens
+                .insert(place, (agent.token.clone(), group, agent.line));
         }
         if size > MAX_UNITED {
             return Err(rules.too_large_error());
@@ -131,8 +135,11 @@ impl OriginRules {
 
     /// The first line that names a token of the group with this index.
     pub fn first_line_of(&self, group: usize) -> Option<usize> {
-        let named = self.tokens.iter().filter(|(_, named, _)| *named == group);
-        named.map(|(.., line)| *line).min()
+        self.tokens
+            .iter()
+            .filter(|(_, named, _)| *named == group)
+            .map(|(.., line)| *line)
+            .min()
     }
 
     /// Removes all lines with these keys, and returns the keys that were found.
@@ -167,22 +174,20 @@ impl OriginRules {
     ) {
         let mut urls = HashSet::new();
         let mut lines = HashSet::new();
-        let in_groups: HashSet<usize> = reading
+        let in_groups: HashSet<&usize> = reading
             .groups()
             .iter()
-            .flat_map(|group| group.other_lines.iter().copied())
+            .flat_map(|group| &group.other_lines)
             .collect();
-        let lines_within_limit = file.lines_within_limit();
-        for line in lines_within_limit.filter(|line| !omitted_lines.contains(&line.number)) {
-            let Some(record) = line
-                .key_value
-                .as_ref()
-                .filter(|record| record.spelling != KeySpelling::Longer)
-            else {
+        for line in file.lines_within_limit() {
+            let Some(record) = &line.key_value else {
                 continue;
             };
+            if record.spelling == KeySpelling::Longer || omitted_lines.contains(&line.number) {
+                continue;
+            }
             match record.key {
-                RobotsKey::Sitemap => {
+                Sitemap => {
                     let url = escape_non_utf8(file.slice(&record.value));
                     let url = published
                         .rewrite_value(record.key, &url)
@@ -191,22 +196,20 @@ impl OriginRules {
                     if url.is_empty() || !urls.insert(url.clone()) {
                         continue;
                     }
-                    if is_absolute_url(&url) {
+                    // sitemaps.org requires a scheme and a host.
+                    let parsed = AbsoluteUrl::parse(url.as_bytes());
+                    if parsed.is_some_and(|url| !url.scheme.is_empty()) {
                         self.sitemaps.push(url);
                     } else {
                         self.relative_sitemaps += 1;
                     }
                 }
-                RobotsKey::UserAgent
-                | RobotsKey::Allow
-                | RobotsKey::Disallow
-                | RobotsKey::CrawlDelay => {}
+                UserAgent | Allow | Disallow | CrawlDelay => {}
                 key if is_host_wide(key) || !in_groups.contains(&line.number) => {
-                    push_new(
-                        &mut self.extensions,
-                        &mut lines,
-                        published_line(file, record, published),
-                    );
+                    let new = published_line(file, record, published);
+                    if lines.insert(new.clone()) {
+                        self.extensions.push(new);
+                    }
                 }
                 _ => {}
             }
@@ -216,25 +219,19 @@ impl OriginRules {
 
 /// Bytes as text; those that are not UTF-8 are percent-encoded, as clients do with a URL.
 fn escape_non_utf8(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
+    let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+        for byte in chunk.invalid() {
+            out += &format!("%{byte:02X}");
+        }
     }
     out
 }
 
-/// Whether a URL has a scheme and a host, as sitemaps.org requires.
-fn is_absolute_url(url: &str) -> bool {
-    AbsoluteUrl::parse(url.as_bytes()).is_some_and(|url| !url.scheme.is_empty())
-}
-
 /// Whether lines with this key are for the whole host, in any group (Yandex).
 fn is_host_wide(key: RobotsKey) -> bool {
-    matches!(key, RobotsKey::Host | RobotsKey::CleanParam)
+    matches!(key, Host | CleanParam)
 }
 
 /// The lines with keys that neither crawlgate nor the policy (`keys`) knows, or that only Google's
@@ -249,7 +246,7 @@ pub fn lines_with_unknown_keys<'a>(
             let is_named = keys
                 .iter()
                 .any(|key| name.eq_ignore_ascii_case(key.as_bytes()));
-            record.spelling == KeySpelling::Longer || record.key == RobotsKey::Unknown && !is_named
+            record.spelling == KeySpelling::Longer || record.key == Unknown && !is_named
         })
     })
 }
@@ -279,34 +276,30 @@ fn unite_groups(
     let mut seen = HashSet::new();
     let mut lines = HashSet::new();
     for part in reading.groups_at(parts) {
-        for line in part
-            .rules
-            .iter()
-            .filter(|line| !line.rule.pattern.is_empty())
-        {
-            if seen.insert(&line.rule) {
+        for line in &part.rules {
+            if !line.rule.pattern.is_empty() && seen.insert(&line.rule) {
                 group
                     .rules
                     .push((line.rule.clone(), RuleSource::Origin(line.line)));
             }
         }
-        let others = part
-            .other_lines
-            .iter()
-            .filter(|number| !omitted_lines.contains(number));
-        let records = others.filter_map(|&number| Some((number, file.key_value(number)?)));
-        for (number, record) in records.filter(|(_, record)| !is_host_wide(record.key)) {
-            if record.key == RobotsKey::CrawlDelay {
+        for &number in &part.other_lines {
+            let Some(record) = file.key_value(number) else {
+                continue;
+            };
+            if omitted_lines.contains(&number) || is_host_wide(record.key) {
+                continue;
+            }
+            if record.key == CrawlDelay {
                 group.crawl_delay = group.crawl_delay.or_else(|| {
                     let delay = parse_crawl_delay(&file.text(&record.value))?;
                     Some((delay, RuleSource::Origin(number)))
                 });
             } else {
-                push_new(
-                    &mut group.extensions,
-                    &mut lines,
-                    published_line(file, record, urls),
-                );
+                let new = published_line(file, record, urls);
+                if lines.insert(new.clone()) {
+                    group.extensions.push(new);
+                }
             }
         }
     }
@@ -316,13 +309,12 @@ fn unite_groups(
 /// A line as it is published: with blanks for tabs, and with URLs of the site.
 fn published_line(file: &RobotsFile, record: &KeyValue, urls: &UrlRewriter<'_>) -> ExtensionLine {
     let value = file.text(&record.value).replace('\t', " ");
-    let value = urls
-        .rewrite_value(record.key, &value)
-        .unwrap_or_default()
-        .into_owned();
     ExtensionLine {
         key: file.text(&record.name).into_owned(),
-        value,
+        value: urls
+            .rewrite_value(record.key, &value)
+            .unwrap_or_default()
+            .into_owned(),
     }
 }
 
@@ -333,10 +325,7 @@ fn unpublished_lines(file: &RobotsFile, urls: &UrlRewriter<'_>) -> Vec<usize> {
         let Some(record) = &line.key_value else {
             continue;
         };
-        let is_rule = matches!(
-            record.key,
-            RobotsKey::UserAgent | RobotsKey::Allow | RobotsKey::Disallow | RobotsKey::CrawlDelay
-        );
+        let is_rule = matches!(record.key, UserAgent | Allow | Disallow | CrawlDelay);
         let value = escape_non_utf8(file.slice(&record.value));
         if !is_rule && !value.is_empty() && urls.rewrite_value(record.key, &value).is_none() {
             unpublished.push(line.number);
@@ -345,21 +334,8 @@ fn unpublished_lines(file: &RobotsFile, urls: &UrlRewriter<'_>) -> Vec<usize> {
     unpublished
 }
 
-fn push_new(
-    extensions: &mut Vec<ExtensionLine>,
-    seen: &mut HashSet<ExtensionLine>,
-    new: ExtensionLine,
-) {
-    if seen.insert(new.clone()) {
-        extensions.push(new);
-    }
-}
-
 /// A Crawl-delay in seconds, of more than zero and at most a day.
 fn parse_crawl_delay(text: &str) -> Option<Duration> {
-    let seconds = text
-        .parse::<f64>()
-        .ok()
-        .filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0)?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let seconds: f64 = text.parse().ok()?;
+    (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
 }

@@ -27,9 +27,6 @@ impl<'a> CrawlerFacts<'a> {
         binds: RobotsObedience,
         delay: Option<bool>,
     ) -> CrawlerFacts<'a> {
-        let delay = described
-            .and_then(|described| described.crawl_delay)
-            .or(delay);
         CrawlerFacts {
             purpose: described
                 .and_then(|described| described.purpose)
@@ -37,7 +34,10 @@ impl<'a> CrawlerFacts<'a> {
             binds: described
                 .and_then(|described| described.binds)
                 .unwrap_or(binds),
-            honours_crawl_delay: delay.unwrap_or(false),
+            honours_crawl_delay: described
+                .and_then(|described| described.crawl_delay)
+                .or(delay)
+                .unwrap_or(false),
             described,
         }
     }
@@ -91,9 +91,9 @@ pub fn unregistered_crawlers<'a>(
 /// markers (`user_agent`) that the policy lists for them and for crawlers of the registry.
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
-    let own = (0_u16..).zip(&tokens);
-    let own =
-        own.map(|(index, token)| (policy.crawler_description(token), Claim::PolicyToken(index)));
+    let own = (0_u16..)
+        .zip(&tokens)
+        .map(|(index, token)| (policy.crawler_description(token), Claim::PolicyToken(index)));
     let known = (0_u16..).zip(registry.crawlers()).map(|(index, crawler)| {
         (
             description_of(policy, crawler),
@@ -118,8 +118,10 @@ pub fn crawler_networks(
     let mut listed = Vec::new();
     for described in &policy.crawlers {
         let name = &described.token.value;
-        let known = registry.find(name).map(Claim::Known);
-        if let Some(claim) = known.or_else(|| tokens.token_claim(name))
+        if let Some(claim) = registry
+            .find(name)
+            .map(Claim::Known)
+            .or_else(|| tokens.token_claim(name))
             && !described.networks.is_empty()
         {
             listed.push((claim, described.networks.clone()));

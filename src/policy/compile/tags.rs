@@ -23,11 +23,11 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagRules {
     let retired = policy
         .retirements()
         .iter()
-        .filter(|retired| retired.stage(at) != RetireStage::Planned);
-    let retired = retired.map(|retired| ResponseConditions {
-        paths: retired.paths.clone(),
-        ..ResponseConditions::default()
-    });
+        .filter(|retired| retired.stage(at) != RetireStage::Planned)
+        .map(|retired| ResponseConditions {
+            paths: retired.paths.clone(),
+            ..ResponseConditions::default()
+        });
     let noindex_rules = is_staging
         .then(ResponseConditions::default)
         .into_iter()
@@ -37,9 +37,10 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagRules {
             tags: noindex.clone(),
             ..IndexingRule::default()
         });
-    let rules = noindex_rules.chain(policy.indexing.iter().cloned());
-    let compiled = rules.map(|rule| tag_rule(&rule, policy.origin_tags));
-    TagRules::new(compiled.collect())
+    let rules = noindex_rules
+        .chain(policy.indexing.iter().cloned())
+        .map(|rule| tag_rule(&rule, policy.origin_tags));
+    TagRules::new(rules.collect())
 }
 
 /// A hash of 32 bits.
@@ -53,10 +54,13 @@ fn tag_rule(rule: &IndexingRule, site: OriginTagsMode) -> TagRule {
     let mut conditions_text = String::new();
     for conditions in std::iter::once(&rule.when).chain(&rule.unless) {
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-        let paths = located_values(&conditions.paths);
-        let types = located_values(&conditions.types);
-        let status = located_values(&conditions.status);
-        conditions_text += &format!("{:?}", (paths, regex, types, status));
+        let listed = (
+            located_values(&conditions.paths),
+            regex,
+            located_values(&conditions.types),
+            located_values(&conditions.status),
+        );
+        conditions_text += &format!("{listed:?}");
     }
     let lines_text = format!("{:?}{:?}", lines.lines, rule.origin_tags.unwrap_or(site));
     TagRule {

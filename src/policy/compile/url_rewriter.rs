@@ -26,16 +26,18 @@ impl UrlRewriter<'_> {
         );
         if !may_be_host && value.contains(char::is_whitespace) {
             // A URL may be one of several words (`Clean-param: a http://...`).
-            let mut words = value.split_whitespace();
-            let is_publishable = words.all(|word| self.rewrite_url(word).as_deref() == Some(word));
+            let is_publishable = value
+                .split_whitespace()
+                .all(|word| self.rewrite_url(word).as_deref() == Some(word));
             return is_publishable.then_some(Cow::Borrowed(value));
         }
         if !may_be_host || value.contains("//") {
             return self.rewrite_url(value);
         }
-        let url = format!("//{value}");
         Some(Cow::Owned(
-            self.rewrite_url(&url)?.strip_prefix("//")?.to_owned(),
+            self.rewrite_url(&format!("//{value}"))?
+                .strip_prefix("//")?
+                .to_owned(),
         ))
     }
 
@@ -71,12 +73,7 @@ impl UrlRewriter<'_> {
             if !wanted.any(|wanted| self.is_own_origin(wanted)) {
                 return None;
             }
-            let host = &self
-                .policy
-                .hosts
-                .iter()
-                .find(|host| !host.value.wildcard)?
-                .value;
+            let host = &self.policy.hosts.iter().find(|host| !host.wildcard)?.value;
             let colon = if read.scheme.is_empty() { "" } else { ":" };
             let scheme = String::from_utf8_lossy(read.scheme);
             let rest = String::from_utf8_lossy(read.rest);

@@ -23,7 +23,6 @@ fn html_page(node: NodeReader<'_>) -> Option<IncludedFile> {
 pub fn included_file(node: NodeReader<'_>, ending: &str) -> Option<IncludedFile> {
     let name = node.located("the name of a file in the policy directory")?;
     let stem = name
-        .value
         .strip_suffix(ending)
         .and_then(|stem| stem.strip_suffix('.'));
     if stem.is_some_and(|stem| {

@@ -8,11 +8,13 @@ use std::net::IpAddr;
 
 /// Decodes the section: a list of cases, or a single case.
 pub fn policy_tests(node: NodeReader<'_>) -> Vec<PolicyTest> {
-    let wanted = [
-        "a list of cases, like \"{ agent: GPTBot, path: /, expect: disallowed }\"",
-        "a case: agent, path, expect",
-    ];
-    node.decode_maps(wanted, policy_test)
+    node.decode_maps(
+        [
+            "a list of cases, like \"{ agent: GPTBot, path: /, expect: disallowed }\"",
+            "a case: agent, path, expect",
+        ],
+        policy_test,
+    )
 }
 
 /// Decodes one case. `None` without a valid `agent` and `path`.
@@ -52,16 +54,15 @@ fn path(node: NodeReader<'_>) -> Option<String> {
 }
 
 fn address(node: NodeReader<'_>) -> Option<IpAddr> {
-    let address: IpAddr = node.parse_with(
+    node.parse_with(
         "an address, like 192.0.2.1",
-        |text| text.parse().ok(),
+        |text| Some(text.parse::<IpAddr>().ok()?.to_canonical()),
         (
             "bad-value",
             "is not an address",
             "write an address, like \"192.0.2.1\"",
         ),
-    )?;
-    Some(address.to_canonical())
+    )
 }
 
 /// Decodes the copy that the crawler has cached: `none`, `current`, or the text of an earlier
@@ -97,12 +98,14 @@ fn expectation(node: NodeReader<'_>) -> Expectation {
             ..Expectation::default()
         };
     }
-    let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
+    let wanted =
+        "a verdict, or a map: verdict, kind, never_fetched, action, mode, status, tag, signals";
     node.decode_map(wanted, |fields| Expectation {
         verdict: fields.located("verdict", |node| node.variant("a verdict")),
         kind: fields.located("kind", |node| node.variant("a kind")),
         never_fetched: fields.located("never_fetched", NodeReader::boolean),
         action: fields.located("action", |node| node.variant("an action")),
+        mode: fields.located("mode", |node| node.variant("a mode")),
         answer_status: fields.located("status", |node| node.integer(200..=599, "a status")),
         tag: fields.get("tag", |node| Some(tag_lines(node))),
         signals: fields.get("signals", |node| {

@@ -12,15 +12,22 @@ const MAX_MARKER: usize = 100;
 
 /// Decodes the section: a list of crawlers, or a single one. A token can be described once.
 pub fn crawlers(node: NodeReader<'_>) -> Vec<CrawlerDescription> {
-    let wanted = [
-        "a list of crawlers, like \"{ token: IntranetBot, networks: 10.20.0.0/16 }\"",
-        "a map: token, user_agent, purpose, ...",
-    ];
-    let crawlers = node.decode_maps(wanted, crawler);
-    let tokens = crawlers.iter().map(|crawler| &crawler.token);
-    let help = "keep one of the two: they are not merged";
-    let mistake = ["duplicate-crawler", "is described twice", help];
-    super::report_repeated(tokens, mistake, node.decoder);
+    let crawlers = node.decode_maps(
+        [
+            "a list of crawlers, like \"{ token: IntranetBot, networks: 10.20.0.0/16 }\"",
+            "a map: token, user_agent, purpose, ...",
+        ],
+        crawler,
+    );
+    super::report_repeated(
+        crawlers.iter().map(|crawler| &crawler.token),
+        [
+            "duplicate-crawler",
+            "is described twice",
+            "keep one of the two: they are not merged",
+        ],
+        node.decoder,
+    );
     crawlers
 }
 
@@ -52,12 +59,15 @@ fn crawler(fields: &mut MapFields<'_>) -> Option<CrawlerDescription> {
 }
 
 fn product_token(node: NodeReader<'_>) -> Option<String> {
-    let help = "a product token has letters, digits, \"-\" and \"_\"; other parts of the user \
-                agent go into \"user_agent\"";
     node.parse_with(
         "the product token of a crawler",
         |text| super::is_token(text).then(|| text.to_owned()),
-        ("bad-token", "is not a product token", help),
+        (
+            "bad-token",
+            "is not a product token",
+            "a product token has letters, digits, \"-\" and \"_\"; other parts of the user \
+                agent go into \"user_agent\"",
+        ),
     )
 }
 

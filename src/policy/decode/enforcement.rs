@@ -7,9 +7,7 @@
 use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
-use crate::policy::model::{
-    AnswerPolicy, Enforcement, EnforcementFields, EnforcementMode, FrontCacheLifetime,
-};
+use crate::policy::model::{AnswerPolicy, Enforcement, EnforcementFields, FrontCacheLifetime};
 use crate::yaml::{Decoder, Located, MapFields, NodeReader, NodeValue, parse_duration};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,24 +58,28 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, EnforcementFields> {
 
 /// Decodes a map from crawlers to their fields. A lint checks whether such crawlers exist.
 fn agents(node: NodeReader<'_>) -> Vec<(Located<String>, EnforcementFields)> {
-    let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
+    let mut agents = Vec::new();
     let entries = node.entries("a map of crawlers, like \"Bytespider: enforce\"");
     for (key, value) in entries.into_iter().flatten() {
-        let Some(agent) = key.located("the token of a crawler") else {
-            continue;
-        };
-        if check_crawler_name(
-            node.decoder,
-            &agent,
-            "write the field directly under \"enforcement\": there it is for all crawlers",
-        ) {
+        if let Some(agent) = key.located("the token of a crawler")
+            && check_crawler_name(
+                node.decoder,
+                &agent,
+                "write the field directly under \"enforcement\": there it is for all crawlers",
+            )
+        {
             agents.push((agent, nested_fields(value).unwrap_or_default()));
         }
     }
-    let names = agents.iter().map(|(agent, _)| agent);
-    let help = "keep one of the two: they are not merged";
-    let mistake = ["duplicate-key", "is written twice", help];
-    super::report_repeated(names, mistake, node.decoder);
+    super::report_repeated(
+        agents.iter().map(|(agent, _)| agent),
+        [
+            "duplicate-key",
+            "is written twice",
+            "keep one of the two: they are not merged",
+        ],
+        node.decoder,
+    );
     agents
 }
 
@@ -167,7 +169,7 @@ fn parse_behind_cache(text: &str) -> Option<FrontCacheLifetime> {
 fn nested_fields(node: NodeReader<'_>) -> Option<EnforcementFields> {
     if matches!(node.value, NodeValue::Scalar { .. }) && !node.is_null() {
         return Some(EnforcementFields {
-            mode: mode(node),
+            mode: node.variant("a mode"),
             ..EnforcementFields::default()
         });
     }
@@ -181,7 +183,7 @@ fn nested_fields(node: NodeReader<'_>) -> Option<EnforcementFields> {
 fn enforcement_fields(fields: &mut MapFields<'_>) -> EnforcementFields {
     let (trapped, trapped_for) = fields.get_or_default("trapped", trapped);
     EnforcementFields {
-        mode: fields.get("mode", mode),
+        mode: fields.variant("mode", "a mode"),
         disallowed: fields.get("disallowed", answer),
         ambiguous: fields.get("ambiguous", answer),
         too_fast: fields.get("too_fast", too_fast),
@@ -193,15 +195,6 @@ fn enforcement_fields(fields: &mut MapFields<'_>) -> EnforcementFields {
         }),
         unlicensed: fields.located("unlicensed", unlicensed),
     }
-}
-
-fn mode(node: NodeReader<'_>) -> Option<EnforcementMode> {
-    let modes = [
-        ("off", EnforcementMode::Off),
-        ("observe", EnforcementMode::Observe),
-        ("enforce", EnforcementMode::Enforce),
-    ];
-    node.word(&modes, "a mode")
 }
 
 /// Decodes the answer to requests that are too fast. Its Retry-After follows from the crawl delay.

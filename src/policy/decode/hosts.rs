@@ -95,19 +95,16 @@ fn parse_host_parts(written: &str) -> Result<HostPattern, &'static str> {
         None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
     };
     let port = match port.strip_prefix(':') {
-        Some(port) => {
-            let port = port.parse::<NonZeroU16>();
-            Some(
-                port.map_err(|_| "the port is not a number from 1 to 65535")?
-                    .get(),
-            )
-        }
+        Some(port) => Some(
+            port.parse::<NonZeroU16>()
+                .map_err(|_| "the port is not a number from 1 to 65535")?
+                .get(),
+        ),
         None if port.is_empty() => None,
         None => return Err("only a port may follow the brackets"),
     };
     let name = if in_brackets.is_some() {
-        let address = name.parse::<Ipv6Addr>();
-        address
+        name.parse::<Ipv6Addr>()
             .map_err(|_| "the brackets do not contain an IPv6 address")?
             .to_string()
     } else {

@@ -10,8 +10,10 @@ use crate::yaml::{MapFields, NodeReader};
 pub fn html(node: NodeReader<'_>) -> HtmlPolicy {
     const MAP: &str = "a map: meta, paths, not";
     if !node.is_map() {
-        let words = [("off", false), ("meta", true)];
-        let meta = node.word(&words, &format!("off, meta, or {MAP}"));
+        let meta = node.word(
+            &[("off", false), ("meta", true)],
+            &format!("off, meta, or {MAP}"),
+        );
         return HtmlPolicy {
             meta: meta.unwrap_or_default(),
             ..HtmlPolicy::default()

@@ -9,13 +9,16 @@ use crate::policy::model::{
 };
 use crate::policy::regular_expression::regex_mistake;
 use crate::yaml::{Diagnostic, Located, MapFields, NodeReader, Severity, is_plain_word};
+use StatusCondition::*;
 
 pub fn rules(node: NodeReader<'_>) -> Vec<IndexingRule> {
-    let wanted = [
-        "a list of rules, each with conditions and a tag",
-        "a rule: conditions (paths, types, ...) and \"tag\" or \"tags\"",
-    ];
-    node.decode_maps(wanted, |fields| Some(rule(fields)))
+    node.decode_maps(
+        [
+            "a list of rules, each with conditions and a tag",
+            "a rule: conditions (paths, types, ...) and \"tag\" or \"tags\"",
+        ],
+        |fields| Some(rule(fields)),
+    )
 }
 
 /// Decodes one rule. It needs `tag` or `tags`, or `origin_tags` with another value than `replace`.
@@ -92,12 +95,15 @@ fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
             );
             continue;
         }
-        let mistake = (
-            "bad-token",
-            "is not the name of a crawler",
-            "write a name like \"googlebot\", or \"*\" for all crawlers",
-        );
-        let Some(scope) = key.parse_with("", parse_scope, mistake) else {
+        let Some(scope) = key.parse_with(
+            "",
+            parse_scope,
+            (
+                "bad-token",
+                "is not the name of a crawler",
+                "write a name like \"googlebot\", or \"*\" for all crawlers",
+            ),
+        ) else {
             continue;
         };
         names.push(Located {
@@ -116,9 +122,15 @@ fn add_scoped_tags(node: NodeReader<'_>, rule: &mut IndexingRule) {
         }
         add_directives(rule, scope, value);
     }
-    let help = "write it once, with all of its directives: \"googlebot: [noindex, nofollow]\"";
-    let mistake = ["duplicate-key", "is listed twice", help];
-    super::report_repeated(names.iter(), mistake, node.decoder);
+    super::report_repeated(
+        names.iter(),
+        [
+            "duplicate-key",
+            "is listed twice",
+            "write it once, with all of its directives: \"googlebot: [noindex, nofollow]\"",
+        ],
+        node.decoder,
+    );
 }
 
 /// Decodes the directives for the crawlers of `scope`: a text, or a list.
@@ -240,17 +252,17 @@ fn status_conditions(node: NodeReader<'_>) -> Vec<Located<StatusCondition>> {
     let mut status_conditions = Vec::new();
     for Located { value: text, span } in node.texts("a list of status codes") {
         let value = match text.strip_suffix("xx") {
-            Some(class) => class.parse().ok().map(StatusCondition::Class),
-            None => text.parse().ok().map(StatusCondition::Code),
+            Some(class) => class.parse().ok().map(Class),
+            None => text.parse().ok().map(Code),
         };
         match value {
-            Some(StatusCondition::Code(304)) => node.decoder.error_with_help(
+            Some(Code(304)) => node.decoder.error_with_help(
                 "bad-status",
                 span,
                 "a 304 has the tags of the 200 that it confirms",
                 "write 200: a rule for it also applies to its 304",
             ),
-            Some(value @ (StatusCondition::Class(2..=5) | StatusCondition::Code(200..=599))) => {
+            Some(value @ (Class(2..=5) | Code(200..=599))) => {
                 status_conditions.push(Located { value, span });
             }
             _ => node.decoder.error_with_help(

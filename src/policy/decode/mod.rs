@@ -23,6 +23,7 @@ pub use signals::url_mistake;
 use super::model::{Acknowledgement, CrawlStance, Environment, OriginRobotsMode, Policy};
 use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Diagnostic, Diagnostics, Located, MapFields, NodeReader, SourceFile};
+use CrawlStance::*;
 use std::collections::BTreeMap;
 
 /// Reads one policy file. There is a policy only if no error was found; warnings leave it usable.
@@ -128,13 +129,10 @@ fn staging_crawl(fields: &mut MapFields<'_>, environment: Environment) -> CrawlS
             "remove it, or write \"environment: staging\"",
         );
     }
-    let words = [
-        ("allow", CrawlStance::Allow),
-        ("disallow", CrawlStance::Disallow),
-    ];
+    let words = [("allow", Allow), ("disallow", Disallow)];
     fields
         .word("staging_crawl", &words, "allow or disallow")
-        .unwrap_or(CrawlStance::Allow)
+        .unwrap_or(Allow)
 }
 
 /// Checks what needs several sections.
@@ -144,7 +142,7 @@ fn check_sections(policy: &Policy, decoder: &Decoder) {
         && let Some(stance) = policy
             .purposes
             .values()
-            .find(|stance| stance.value != CrawlStance::Inherit)
+            .find(|stance| stance.value != Inherit)
     {
         decoder.error_with_help(
             "without-effect",
@@ -179,7 +177,7 @@ fn purposes(node: NodeReader<'_>) -> BTreeMap<Purpose, Located<CrawlStance>> {
                 continue;
             };
             if matches!(purpose, Purpose::Tool | Purpose::Other)
-                && stance.value != CrawlStance::Inherit
+                && stance.value != Inherit
             {
                 fields.decoder.error_with_help(
                     "purpose-without-tokens",

@@ -23,8 +23,12 @@ pub fn check_pattern(decoder: &Decoder, pattern: &Located<String>) -> bool {
                 .help("remove it, or write \"/\" for the whole site"),
         );
     } else if !text.starts_with(['/', '*']) {
-        let message = format!("\"{text}\" matches nothing: a path begins with \"/\" or \"*\"");
-        decoder.error_with_help("bad-path", span, message, path_help(text));
+        decoder.error_with_help(
+            "bad-path",
+            span,
+            format!("\"{text}\" matches nothing: a path begins with \"/\" or \"*\""),
+            path_help(text),
+        );
     } else if text.chars().any(char::is_control) {
         decoder.error(
             "bad-path",

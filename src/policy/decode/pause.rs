@@ -18,11 +18,13 @@ pub fn pauses(node: NodeReader<'_>) -> Vec<PausePolicy> {
         node.error("bad-value", format!("more than {MAX_PAUSES} pauses"));
         return Vec::new();
     }
-    let wanted = [
-        "a pause, or a list of pauses",
-        "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt",
-    ];
-    node.decode_maps(wanted, |fields| Some(pause(fields)))
+    node.decode_maps(
+        [
+            "a pause, or a list of pauses",
+            "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt",
+        ],
+        |fields| Some(pause(fields)),
+    )
 }
 
 /// Decodes one pause. It has `from` and `until`, or it recurs with `daily` or `weekly`.

@@ -11,11 +11,13 @@ use std::time::Duration;
 const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
 pub fn retire(node: NodeReader<'_>) -> Vec<RetirePolicy> {
-    let wanted = [
-        "a list of entries, each with \"paths\" and \"noindex_from\"",
-        "an entry: paths, noindex_from, disallow_after",
-    ];
-    node.decode_maps(wanted, retire_entry)
+    node.decode_maps(
+        [
+            "a list of entries, each with \"paths\" and \"noindex_from\"",
+            "an entry: paths, noindex_from, disallow_after",
+        ],
+        retire_entry,
+    )
 }
 
 /// Decodes one entry. `None` without `paths` and a valid `noindex_from`.

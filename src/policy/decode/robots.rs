@@ -13,6 +13,7 @@ use crate::yaml::{
     Decoder, Located, MapFields, NodeReader, SourceSpan, is_plain_word, nearest_word,
     strip_http_scheme,
 };
+use OriginRobotsMode::*;
 use std::iter;
 use std::time::Duration;
 
@@ -33,12 +34,14 @@ const MAX_TOKEN: usize = 100;
 /// Decodes the section `robots`. Without the section everything has its default.
 pub fn robots(policy: &mut MapFields<'_>) -> RobotsPolicy {
     let span = policy.field("robots").map(|node| node.span);
-    let robots = policy.section(
-        "robots",
-        "a map: origin, groups, sitemaps, max_age, ...",
-        robots_section,
-    );
-    RobotsPolicy { span, ..robots }
+    RobotsPolicy {
+        span,
+        ..policy.section(
+            "robots",
+            "a map: origin, groups, sitemaps, max_age, ...",
+            robots_section,
+        )
+    }
 }
 
 /// Decodes the fields of the section. The caller sets `span`.
@@ -67,22 +70,23 @@ fn robots_section(fields: &mut MapFields<'_>) -> RobotsPolicy {
 fn check_effects(robots: &RobotsPolicy, fields: &mut MapFields<'_>) {
     const NOT_READ: &str = "with \"origin: replace\" crawlgate does not read the origin's file";
     let (reason, names): (_, &[_]) = match robots.origin {
-        OriginRobotsMode::Merge => return,
-        OriginRobotsMode::Replace => (NOT_READ, &["origin_keys"]),
-        OriginRobotsMode::Only => (
+        Merge => return,
+        Replace => (NOT_READ, &["origin_keys"]),
+        Only => (
             "with \"origin: only\" all rules come from the origin's file",
             &["groups", "sitemaps"],
         ),
     };
     for name in names {
         if let Some((key, _)) = fields.field_with_key(name) {
-            let message = format!("{reason}: \"{name}\" has no effect");
-            key.error_with_help("without-effect", message, REMOVE);
+            key.error_with_help(
+                "without-effect",
+                format!("{reason}: \"{name}\" has no effect"),
+                REMOVE,
+            );
         }
     }
-    if let (OriginRobotsMode::Replace, Some(PreviousRobots::Origin(span))) =
-        (robots.origin, &robots.previous)
-    {
+    if let (Replace, Some(PreviousRobots::Origin(span))) = (robots.origin, &robots.previous) {
         fields.decoder.error_with_help(
             "without-effect",
             *span,
@@ -140,26 +144,35 @@ fn origin_keys(node: NodeReader<'_>) -> Vec<Located<String>> {
 
 /// Decodes `origin`, or the name of a .txt file beside the policy.
 fn previous(node: NodeReader<'_>) -> Option<PreviousRobots> {
-    let wanted = "\"origin\", or the name of a .txt file in the policy directory";
-    Some(if node.text(wanted)? == "origin" {
-        PreviousRobots::Origin(node.span)
-    } else {
-        PreviousRobots::File(included_file(node, "txt")?)
-    })
+    Some(
+        if node.text("\"origin\", or the name of a .txt file in the policy directory")? == "origin"
+        {
+            PreviousRobots::Origin(node.span)
+        } else {
+            PreviousRobots::File(included_file(node, "txt")?)
+        },
+    )
 }
 
 /// Decodes the groups. Each token has one group, and `extends` leads to a group and not into a
 /// circle.
 fn groups(node: NodeReader<'_>) -> Vec<GroupPolicy> {
-    let wanted = [
-        "a list of groups, each with agents and rules",
-        "a group: agents, allow, disallow, crawl_delay, extends",
-    ];
-    let groups = node.decode_maps(wanted, |fields| Some(group(fields)));
-    let tokens = groups.iter().flat_map(|group| &group.agents);
-    let help = "write one group with all of its rules: some crawlers obey only one of two";
-    let mistake = ["duplicate-token", "is in two places", help];
-    super::report_repeated(tokens, mistake, node.decoder);
+    let groups = node.decode_maps(
+        [
+            "a list of groups, each with agents and rules",
+            "a group: agents, allow, disallow, crawl_delay, extends",
+        ],
+        |fields| Some(group(fields)),
+    );
+    super::report_repeated(
+        groups.iter().flat_map(|group| &group.agents),
+        [
+            "duplicate-token",
+            "is in two places",
+            "write one group with all of its rules: some crawlers obey only one of two",
+        ],
+        node.decoder,
+    );
     check_extends(&groups, node.decoder);
     groups
 }

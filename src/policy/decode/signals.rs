@@ -47,20 +47,24 @@ pub fn group_signals(fields: &mut MapFields<'_>) -> GroupSignals {
 
 /// Decodes a map of categories and `use`. `None` if nothing in it is valid.
 fn content_signal(node: NodeReader<'_>) -> Option<ContentSignal> {
-    let wanted = "a map of categories, like \"{ search: yes, ai-train: no }\"";
-    let signal = node.decode_map(wanted, |fields| ContentSignal {
-        values: SignalCategory::ALL
-            .into_iter()
-            .filter_map(|category| {
-                let allows = fields.located(category.name(), NodeReader::boolean)?;
-                Some((category, allows))
-            })
-            .collect(),
-        extent: fields.get("use", |node| {
-            Some(USES[node.word_position(&USES, "a value of \"use\"")?])
-        }),
-        span: node.span,
-    })?;
+    let signal = node.decode_map(
+        "a map of categories, like \"{ search: yes, ai-train: no }\"",
+        |fields| ContentSignal {
+            values: SignalCategory::ALL
+                .into_iter()
+                .filter_map(|category| {
+                    Some((
+                        category,
+                        fields.located(category.name(), NodeReader::boolean)?,
+                    ))
+                })
+                .collect(),
+            extent: fields.get("use", |node| {
+                Some(USES[node.word_position(&USES, "a value of \"use\"")?])
+            }),
+            span: node.span,
+        },
+    )?;
     if node.is_empty() {
         node.error_with_help(
             "empty-signal",
@@ -74,11 +78,14 @@ fn content_signal(node: NodeReader<'_>) -> Option<ContentSignal> {
 
 /// Decodes `content_usage`: a list of rules, or a single one.
 fn content_usage(node: NodeReader<'_>) -> Vec<ContentUsageRule> {
-    let wanted = [
-        "a list of rules, like \"{ train-ai: no }\" or \"{ paths: /open/, train-ai: yes }\"",
-        "a rule: paths, train-ai, ai-use, search",
-    ];
-    let rules = rule_list(node, wanted, usage_rule);
+    let rules = rule_list(
+        node,
+        [
+            "a list of rules, like \"{ train-ai: no }\" or \"{ paths: /open/, train-ai: yes }\"",
+            "a rule: paths, train-ai, ai-use, search",
+        ],
+        usage_rule,
+    );
     check_unique_paths(
         rules.iter().map(|rule| (rule.span, &rule.paths)),
         node.decoder,
@@ -106,9 +113,13 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
         if let Some((key, node)) = fields.field_with_key(category)
             && let Some(allows) = node.boolean()
         {
-            let value = category.to_owned();
-            let span = key.span;
-            values.push((Located { value, span }, allows));
+            values.push((
+                Located {
+                    value: category.to_owned(),
+                    span: key.span,
+                },
+                allows,
+            ));
         }
     }
     if let Some(node) = fields.field("other") {
@@ -123,10 +134,15 @@ fn usage_rule(fields: &mut MapFields<'_>) -> Option<ContentUsageRule> {
             }
         }
     }
-    let help = "remove one of the two: readers take the last";
-    let mistake = ["duplicate-key", "is written twice", help];
-    let names = values.iter().map(|(name, _)| name);
-    super::report_repeated(names, mistake, fields.decoder);
+    super::report_repeated(
+        values.iter().map(|(name, _)| name),
+        [
+            "duplicate-key",
+            "is written twice",
+            "remove one of the two: readers take the last",
+        ],
+        fields.decoder,
+    );
     if fields.has_only("paths") {
         fields.decoder.error_with_help(
             "empty-signal",
@@ -191,28 +207,31 @@ fn urls(node: NodeReader<'_>) -> Vec<Located<String>> {
 
 /// Decodes the section `tdm`: a list of rules, or a single one.
 pub fn tdm(node: NodeReader<'_>) -> Vec<TdmRule> {
-    let wanted = [
-        "a list of rules, like \"{ reservation: yes }\"",
-        "a rule: paths, reservation, policy",
-    ];
-    let rules = rule_list(node, wanted, |fields| {
-        let paths = condition_list(fields, "paths", patterns);
-        fields.required_field(
-            "reservation",
-            "this rule has no \"reservation\"",
-            "write \"reservation: yes\" (reserved) or \"no\" (not reserved)",
-        );
-        let reserved = fields.get("reservation", NodeReader::boolean);
-        let policy = fields.get("policy", |node| {
-            url(node, "the URL of a TDM policy", "tdm-policy.json")
-        });
-        Some(TdmRule {
-            paths,
-            reserved: reserved?,
-            policy,
-            span: fields.span,
-        })
-    });
+    let rules = rule_list(
+        node,
+        [
+            "a list of rules, like \"{ reservation: yes }\"",
+            "a rule: paths, reservation, policy",
+        ],
+        |fields| {
+            let paths = condition_list(fields, "paths", patterns);
+            fields.required_field(
+                "reservation",
+                "this rule has no \"reservation\"",
+                "write \"reservation: yes\" (reserved) or \"no\" (not reserved)",
+            );
+            let reserved = fields.get("reservation", NodeReader::boolean);
+            let policy = fields.get("policy", |node| {
+                url(node, "the URL of a TDM policy", "tdm-policy.json")
+            });
+            Some(TdmRule {
+                paths,
+                reserved: reserved?,
+                policy,
+                span: fields.span,
+            })
+        },
+    );
     check_unique_paths(
         rules.iter().map(|rule| (rule.span, &rule.paths)),
         node.decoder,
@@ -300,10 +319,10 @@ fn url(node: NodeReader<'_>, wanted: &str, example: &str) -> Option<Located<Stri
     let Some((message, help)) = url_mistake(&url) else {
         return Some(url);
     };
-    let help = match help {
-        Some(help) => help.to_owned(),
-        None => format!("write the full URL, like \"https://shop.example/{example}\""),
-    };
+    let help = help.map_or_else(
+        || format!("write the full URL, like \"https://shop.example/{example}\""),
+        str::to_owned,
+    );
     node.decoder
         .error_with_help("bad-url", url.span, message, help);
     None

@@ -32,10 +32,7 @@ impl ImportedComments {
             .flat_map(|draft| &draft.rules)
             .map(|rule| rule.line)
             .collect();
-        let agents: BTreeSet<usize> = drafts
-            .iter()
-            .flat_map(|draft| draft.agent_lines.iter().copied())
-            .collect();
+        let agents: BTreeSet<&usize> = drafts.iter().flat_map(|draft| &draft.agent_lines).collect();
         let mut waiting: Vec<String> = Vec::new();
         let mut begun = false;
         for line in file.lines_within_limit() {

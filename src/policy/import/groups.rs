@@ -7,6 +7,7 @@ use super::signals::{ImportedSignals, LineImportResult};
 use super::yaml::one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::RobotsKey;
+use RobotsKey::*;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A group of the policy: tokens with the same rules.
@@ -46,8 +47,10 @@ impl Importer<'_> {
                 continue;
             }
             let draft = self.group_for_token(token);
-            let rules = draft.rules.iter();
-            let rules = rules.map(|rule| (rule.allow, rule.pattern.clone()));
+            let rules = draft
+                .rules
+                .iter()
+                .map(|rule| (rule.allow, rule.pattern.clone()));
             let same_rules = places.entry(rules.collect()).or_default();
             let place = same_rules.iter().copied().find(|place| {
                 let other = &drafts[*place];
@@ -58,11 +61,11 @@ impl Importer<'_> {
                     let other = &mut drafts[place];
                     other.agents.extend(draft.agents);
                     other.agent_lines.extend(draft.agent_lines);
-                    let new = draft
-                        .left_out
-                        .into_iter()
-                        .filter(|left| !other.left_out.contains(left));
-                    other.left_out.extend(new.collect::<Vec<_>>());
+                    for left in draft.left_out {
+                        if !other.left_out.contains(&left) {
+                            other.left_out.push(left);
+                        }
+                    }
                 }
                 None => {
                     same_rules.push(drafts.len());
@@ -118,8 +121,11 @@ impl Importer<'_> {
             .file
             .key_value(line)
             .and_then(|record| std::str::from_utf8(self.file.slice(&record.value)).ok())
-            .filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control))
-            .filter(|text| text.len() <= MAX_PATTERN)
+            .filter(|text| {
+                text.starts_with(['/', '*'])
+                    && !text.chars().any(char::is_control)
+                    && text.len() <= MAX_PATTERN
+            })
             .unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
             return Err(ImportNote::PathTooLong(text.len()));
@@ -135,11 +141,11 @@ impl Importer<'_> {
             return;
         };
         let value = self.file.text(&record.value);
-        if record.key == RobotsKey::License {
+        if record.key == License {
             return;
         }
         let text = one_line(&self.file.text(&record.whole()));
-        if record.key == RobotsKey::CrawlDelay {
+        if record.key == CrawlDelay {
             match format_crawl_delay(&value) {
                 Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {
                 }
@@ -148,8 +154,8 @@ impl Importer<'_> {
             return;
         }
         let added = match record.key {
-            RobotsKey::ContentSignal => draft.signals.add_signal(&value),
-            RobotsKey::ContentUsage => draft.signals.add_usage(&value),
+            ContentSignal => draft.signals.add_signal(&value),
+            ContentUsage => draft.signals.add_usage(&value),
             _ => LineImportResult::all_left_out(&value),
         };
         if added.left_out.is_empty() {
@@ -166,8 +172,13 @@ impl Importer<'_> {
             .left_out
             .push((number, format!("{name}: {}", parts.join(", "))));
         for part in parts {
-            let line = text.clone();
-            self.add_note(number, ImportNote::SignalPart { part, line });
+            self.add_note(
+                number,
+                ImportNote::SignalPart {
+                    part,
+                    line: text.clone(),
+                },
+            );
         }
     }
 }

@@ -67,8 +67,10 @@ pub fn import(
         if noted.iter().any(|lint| lint.id == finding.id) {
             let line = finding.span.map_or(1, |span| span.line as usize);
             let help = finding.help_and_more().unwrap_or_default();
-            let text = format!("{}; {help}", finding.message);
-            import.add_note(line, ImportNote::Finding(text));
+            import.add_note(
+                line,
+                ImportNote::Finding(format!("{}; {help}", finding.message)),
+            );
         }
     }
     let drafts = import.groups();

@@ -168,10 +168,12 @@ impl UsageRule {
             .path
             .iter()
             .map(|path| format!("paths: {}", yaml_scalar(path)));
-        let values = USAGE_CATEGORIES
-            .iter()
-            .filter_map(|category| Some((category, *self.values.get(*category)?)));
-        let values = values.map(|(category, value)| format!("{category}: {}", yes_or_no(value)));
+        let values = USAGE_CATEGORIES.iter().filter_map(|category| {
+            Some(format!(
+                "{category}: {}",
+                yes_or_no(*self.values.get(*category)?)
+            ))
+        });
         let other = self
             .values
             .iter()

@@ -9,6 +9,7 @@ use super::yaml::{one_line, write_comments, yaml_list, yaml_scalar};
 use super::{Importer, OBSERVE};
 use crate::policy::decode::{is_sitemap, url_mistake};
 use crate::robots::RobotsKey;
+use RobotsKey::*;
 use std::collections::BTreeSet;
 
 impl Importer<'_> {
@@ -69,15 +70,9 @@ impl Importer<'_> {
                     *out += &format!("      {key}:\n");
                     for rule in rules {
                         let first = commented_lines.insert(rule.line);
-                        write_comments(
-                            out,
-                            "        ",
-                            if first {
-                                comments.above(rule.line)
-                            } else {
-                                &[]
-                            },
-                        );
+                        if first {
+                            write_comments(out, "        ", comments.above(rule.line));
+                        }
                         let behind = comments
                             .behind_rule
                             .get(&rule.line)
@@ -105,7 +100,7 @@ impl Importer<'_> {
     /// who appends one below the last group means the whole file.
     fn write_licenses(&self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
-        for (number, url) in self.values(RobotsKey::License) {
+        for (number, url) in self.values(License) {
             match url_mistake(&url) {
                 Some((why, _)) => self.add_note(number, ImportNote::License(one_line(&why))),
                 None if !urls.contains(&url) => urls.push(url),
@@ -122,7 +117,7 @@ impl Importer<'_> {
     fn write_sitemaps(&self, out: &mut String, comments: &ImportedComments) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");
-        for (number, url) in self.values(RobotsKey::Sitemap) {
+        for (number, url) in self.values(Sitemap) {
             if !is_sitemap(&url) || url.contains('\u{FFFD}') {
                 self.add_note(number, ImportNote::Sitemap(one_line(&url)));
             } else if seen.insert(url.clone()) {
@@ -143,16 +138,12 @@ impl Importer<'_> {
             .take_while(|line| line.number < first)
         {
             if let Some(record) = &early.key_value
-                && !matches!(
-                    record.key,
-                    RobotsKey::Sitemap
-                        | RobotsKey::UserAgent
-                        | RobotsKey::License
-                        | RobotsKey::Unknown
-                )
+                && !matches!(record.key, Sitemap | UserAgent | License | Unknown)
             {
-                let text = one_line(&self.file.text(&record.whole()));
-                self.add_note(early.number, ImportNote::BeforeFirstGroup(text));
+                self.add_note(
+                    early.number,
+                    ImportNote::BeforeFirstGroup(one_line(&self.file.text(&record.whole()))),
+                );
             }
         }
     }

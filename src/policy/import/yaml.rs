@@ -2,6 +2,7 @@
 //! ([`yaml_list`]) and comments. A YAML reader gets the same texts back.
 
 use crate::printable::{is_hidden, join, printable};
+use crate::yaml::is_plain_word;
 
 /// The text with U+FFFD for line breaks and other invisible characters.
 pub fn one_line(text: &str) -> String {
@@ -28,17 +29,13 @@ pub fn yaml_list(items: &[String]) -> String {
 /// double quotes.
 pub fn yaml_scalar(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-~+=%".contains(c))
+        && is_plain_word(text, text.len(), "/._-~+=%")
         && !matches!(
             text.to_ascii_lowercase().as_str(),
             "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
         );
     let url = text.starts_with("http")
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-~+=%:?".contains(c))
+        && is_plain_word(text, text.len(), "/._-~+=%:?")
         && !text.ends_with(':');
     if bare || url {
         return text.to_owned();

@@ -20,7 +20,7 @@ const MAX_DROPPED: usize = 10;
 /// Shorter tokens are never searched for in user agents.
 const MIN_TOKEN: usize = 3;
 /// Shorter names are similar by chance.
-const MIN_SIMILAR_NAME: usize = 6;
+const MIN_SIMILAR_NAME: usize = 5;
 /// In shorter names one other letter makes another name: Roverbot is not rogerbot.
 const MIN_OTHER_LETTER_NAME: usize = 9;
 /// The most tokens that the help for one name lists.
@@ -88,7 +88,9 @@ pub fn lint(subject: &LintSubject, registry: &Registry, diagnostics: &mut Diagno
 /// Reports a test of the policy whose crawler is misspelt: it tests an unknown bot.
 pub fn lint_tests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.tests.iter().map(|test| &test.agent) {
-        if let Some(near) = nearest_token(agent, registry) {
+        if let Some(near) = nearest_token(agent, registry)
+            && site.policy.crawler_description(agent).is_none()
+        {
             let message = format!("no known crawler is called \"{}\"", agent.value);
             let help = format!("did you mean \"{near}\"?");
             lints::UNKNOWN_TOKEN.report(diagnostics, agent.span, message, help);

@@ -9,6 +9,7 @@ use crate::policy::model::{Environment, IndexingRule};
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{PathPattern, Rule};
 use crate::yaml::{Diagnostic, Diagnostics, Located, SourceSpan};
+use TagScope::*;
 
 /// The most comparisons of bytes of patterns in a policy.
 const MAX_OVERLAP_COST: usize = 500_000;
@@ -38,7 +39,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         let places = located_patterns(&retired.paths);
         diagnostics
             .items
-            .extend(find_unseen(&TagScope::All, &places, &mut lookup));
+            .extend(find_unseen(&All, &places, &mut lookup));
     }
 }
 
@@ -59,8 +60,8 @@ fn find_unseen(
 ) -> Option<Diagnostic> {
     let star = lookup.site.matcher.star_group();
     let audiences = match scope {
-        TagScope::Bot(name) => vec![(&**name, lookup.group_for(name))],
-        TagScope::All => {
+        Bot(name) => vec![(&**name, lookup.group_for(name))],
+        All => {
             let named = SEARCH_ENGINES.map(|name| {
                 (
                     name,
@@ -72,7 +73,7 @@ fn find_unseen(
     };
     for (whom, group) in audiences {
         let Some(group) = group else { continue };
-        let is_by_name = *scope == TagScope::All && Some(group) != star;
+        let is_by_name = *scope == All && Some(group) != star;
         for (path, place) in places {
             let Some((rule, source)) = lookup.blocking_rule(group, path) else {
                 continue;

@@ -9,6 +9,7 @@ use crate::robots::{
     AgentName, BlanketDisallow, Dialect, DisallowedPart, TargetScratch, blanket_disallow,
 };
 use crate::yaml::Diagnostics;
+use DisallowedPart::*;
 
 /// Files that pages need: their name in a finding, their extensions, and their usual folders.
 const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
@@ -63,7 +64,7 @@ pub fn lint(subject: &LintSubject, diagnostics: &mut Diagnostics) {
 /// Whether the whole site is closed to Googlebot, which no owner of a production site wants. Other
 /// engines, and parts of the site, are the owner's choice.
 pub fn closes_site_to_googlebot(engine: &str, closed: BlanketDisallow) -> bool {
-    engine == SEARCH_ENGINES[0] && closed.part == DisallowedPart::Whole
+    engine == SEARCH_ENGINES[0] && closed.part == Whole
 }
 
 /// Whether a search engine follows a group with this name. Google's library cuts the name at the
@@ -80,9 +81,9 @@ pub fn engine_takes_name(engine: &str, agent: &str) -> bool {
 /// What is closed, as a text for findings.
 pub fn extent_text(extent: DisallowedPart) -> &'static str {
     match extent {
-        DisallowedPart::FrontPage => "the front page",
-        DisallowedPart::AllButAllowed => "all of the site except what a rule allows",
-        DisallowedPart::Whole => "the whole site",
+        FrontPage => "the front page",
+        AllButAllowed => "all of the site except what a rule allows",
+        Whole => "the whole site",
     }
 }
 

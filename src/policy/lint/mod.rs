@@ -26,7 +26,7 @@ mod never_false_tests;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{may_be_enforced, meant_tokens_help};
+pub use agents::{may_be_enforced, meant_tokens_help, nearest_token};
 #[cfg(any(test, feature = "internals", feature = "proxy"))]
 pub use catalogue::LINTS;
 pub use catalogue::Lint;

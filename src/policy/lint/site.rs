@@ -17,6 +17,8 @@ use crate::robots::{BlanketDisallow, PathPattern, Rule, TargetScratch, blanket_d
 use crate::yaml::{Diagnostics, Located, Severity, SourceSpan, is_beginning};
 use std::time::Duration;
 
+use Severity::*;
+
 /// Checks a site, except for [`lint_previous`].
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_site_disallowed(site, registry, diagnostics);
@@ -276,7 +278,7 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
         .clone()
         .filter(|agent| is_generic_bot_name(agent.as_bytes()))
     {
-        agents::report_generic_token(agent, agent.span, Severity::Error, diagnostics);
+        agents::report_generic_token(agent, agent.span, Error, diagnostics);
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     for agent in groups.chain(named) {
@@ -303,17 +305,17 @@ fn lint_unmatched_tokens(site: &Site, registry: &Registry, diagnostics: &mut Dia
                         \"acknowledge: [blocks_people]\"";
             let mut enforced = policy.enforcement.agents.iter();
             let severity = if enforced.any(|(enforced, _)| enforced.span == agent.span) {
-                Severity::Warning
+                Warning
             } else {
-                Severity::Note
+                Note
             };
             agents::report_unmatched_token(agent, agent.span, severity, help, diagnostics);
         }
     }
 }
 
-/// Reports unknown names under `enforcement`: a probable misspelling, or the beginning of a token,
-/// is a warning, any other a note.
+/// Reports unknown names under `enforcement`: a probable misspelling is an error, the beginning of a
+/// token a warning, any other a note.
 fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.enforcement.named_crawlers() {
         let name = &agent.value;
@@ -325,22 +327,21 @@ fn lint_unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagn
             continue;
         }
         let message = format!("no known crawler is called \"{name}\"");
-        let near = agents::nearest_token(name, registry)
-            .or_else(|| registry.tokens().find(|token| is_beginning(name, token)));
-        let (severity, help) = match near {
-            Some(near) => (
-                Severity::Warning,
-                format!(
-                    "did you mean \"{near}\"? crawlgate looks for this name in user agents \
-                     exactly as written"
-                ),
+        let misspelt = agents::nearest_token(name, registry);
+        let longer = registry.tokens().find(|token| is_beginning(name, token));
+        let severity = match (misspelt, longer) {
+            (Some(_), _) => Error,
+            (None, Some(_)) => Warning,
+            (None, None) => Note,
+        };
+        let help = match misspelt.or(longer) {
+            Some(near) => format!(
+                "did you mean \"{near}\"? If \"{name}\" is a crawler of your own, write \"crawlers: \
+                 [{{ token: {name} }}]\""
             ),
-            None => (
-                Severity::Note,
-                "crawlgate looks for this name in user agents exactly as written; \"crawlgate \
-                 crawlers\" lists the known names"
-                    .into(),
-            ),
+            None => "crawlgate looks for this name in user agents exactly as written; \"crawlgate \
+                     crawlers\" lists the known names"
+                .into(),
         };
         lints::UNKNOWN_CRAWLER.with_severity(severity).report(
             diagnostics,

@@ -10,6 +10,8 @@ use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, SourceSpan, nearest_word};
+use Flag::*;
+use TagScope::*;
 
 /// Checks each rule of `indexing`.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -25,7 +27,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 /// name may be a crawler that crawlgate does not know.
 fn lint_unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
-        let TagScope::Bot(name) = scope else { continue };
+        let Bot(name) = scope else { continue };
         let place = rule
             .texts_for(scope)
             .next()
@@ -87,7 +89,7 @@ fn lint_scope(
             diagnostics,
         );
     }
-    if let TagScope::Bot(name) = scope
+    if let Bot(name) = scope
         && let Some(bot) = documented_bots::find_bot(name)
         && let Some(text) = texts.first()
     {
@@ -145,17 +147,15 @@ fn lint_directive(
 /// Why the crawlers of `scope` ignore a directive. `None` if one of them may use it.
 fn ignored_reason(directive: &Directive, scope: &TagScope) -> Option<&'static str> {
     let bot: &str = match scope {
-        TagScope::All => "*",
-        TagScope::Bot(name) => name,
+        All => "*",
+        Bot(name) => name,
     };
     match (directive, bot) {
-        (Directive::Flag(Flag::NoOdp | Flag::NoYdir), _) => {
-            Some("the directory that it is about is closed")
-        }
-        (Directive::Flag(Flag::NoSitelinksSearchbox), _) => {
+        (Directive::Flag(NoOdp | NoYdir), _) => Some("the directory that it is about is closed"),
+        (Directive::Flag(NoSitelinksSearchbox), _) => {
             Some("Google shows no search box among results any more")
         }
-        (Directive::Flag(Flag::NoArchive | Flag::NoCache), "googlebot") => {
+        (Directive::Flag(NoArchive | NoCache), "googlebot") => {
             Some("Google does not use it any more")
         }
         (Directive::UnavailableAfter(_), "bingbot") => Some("Bing does not document it"),

@@ -75,7 +75,7 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /y\n",
         "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /\nUser-agent: Bingbot\nAllow: /a\n"),
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",
-        "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nUser-agent: CCBto\nDisallow: /a\n"),
+        "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nUser-agent: CBot\nDisallow: /a\n"),
     ("token-matches-no-request", 1, "User-agent: Chrome\nDisallow: /a\n", "User-agent: Chrome-Lighthouse\nDisallow: /a\n"),
     ("generic-token", 1, "User-agent: Spider\nDisallow: /a\n", "User-agent: otherspider\nDisallow: /a\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /%2A\n", "User-agent: *\nDisallow: /*/a\n"),
@@ -785,6 +785,21 @@ fn severity_depends_on_where_a_name_stands() {
         (
             " }\nenforcement: { agents: { Gogglebot: enforce } }",
             "unknown-crawler",
+            Some(Severity::Error),
+        ),
+        (
+            " }\nenforcement: { exempt: GPTbt }",
+            "unknown-crawler",
+            Some(Severity::Error),
+        ),
+        (
+            " }\nenforcement: { exempt: GPTbt }\ncrawlers: { token: GPTbt }",
+            "unknown-crawler",
+            None,
+        ),
+        (
+            ", groups: [{ agents: CCBott, disallow: /a }] }",
+            "unknown-token",
             Some(Severity::Warning),
         ),
         (

@@ -34,15 +34,17 @@ pub struct Enforcement {
 impl Enforcement {
     /// The fields of `agents` for this name.
     pub fn agent_fields(&self, name: &str) -> Option<&EnforcementFields> {
-        let mut agents = self.agents.iter();
-        let (_, fields) = agents.find(|(agent, _)| agent.eq_ignore_ascii_case(name))?;
-        Some(fields)
+        self.agents
+            .iter()
+            .find(|(agent, _)| agent.eq_ignore_ascii_case(name))
+            .map(|(_, fields)| fields)
     }
 
     /// Whether the section exempts this name.
     pub fn is_exempt(&self, name: &str) -> bool {
-        let mut exempt = self.exempt.iter();
-        exempt.any(|agent| agent.eq_ignore_ascii_case(name))
+        self.exempt
+            .iter()
+            .any(|agent| agent.eq_ignore_ascii_case(name))
     }
 
     /// The names under `agents`, then those under `exempt`. A name in both comes twice.
@@ -103,7 +105,19 @@ pub enum UnverifiedTreatment {
 
 /// How far enforcement goes.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]

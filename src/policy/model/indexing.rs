@@ -31,8 +31,8 @@ impl IndexingRule {
         &'r self,
         scope: &'r TagScope,
     ) -> impl Iterator<Item = &'r Located<String>> {
-        let written = self.written.iter();
-        written
+        self.written
+            .iter()
             .filter(move |written| written.scope == *scope)
             .map(|written| &written.text)
     }

@@ -100,22 +100,25 @@ impl Policy {
     /// purposes, then of agents.
     pub fn license_demands(&self) -> impl Iterator<Item = &Located<UnlicensedAnswer>> {
         let enforcement = &self.enforcement;
-        let agents = enforcement.agents.iter().map(|(_, fields)| fields);
-        let all = std::iter::once(&enforcement.site)
+        std::iter::once(&enforcement.site)
             .chain(enforcement.purposes.values())
-            .chain(agents);
-        all.filter_map(|fields| fields.unlicensed.as_ref())
+            .chain(enforcement.agents.iter().map(|(_, fields)| fields))
+            .filter_map(|fields| fields.unlicensed.as_ref())
             .filter(|demand| demand.value != UnlicensedAnswer::Pass)
     }
 
     /// The place of the site's first reservation: of `tdm`, or of a signal that denies a use.
     pub fn reservation(&self) -> Option<SourceSpan> {
         let signals = &self.robots.signals;
-        let mut usages = signals.content_usage.iter();
         let tdm = self.tdm.iter().find(|rule| rule.reserved);
-        let signal = signals.content_signal.as_ref();
-        let signal = signal.filter(|signal| signal.values.values().any(|granted| !granted.value));
-        let usage = usages.find(|rule| rule.values.iter().any(|(_, granted)| !granted));
+        let signal = signals
+            .content_signal
+            .as_ref()
+            .filter(|signal| signal.values.values().any(|granted| !granted.value));
+        let usage = signals
+            .content_usage
+            .iter()
+            .find(|rule| rule.values.iter().any(|(_, granted)| !granted));
         tdm.map(|rule| rule.span)
             .or(signal.map(|signal| signal.span))
             .or(usage.map(|rule| rule.span))
@@ -129,9 +132,8 @@ impl Policy {
         let port = authority.port.filter(|port| *port != default_port);
         self.hosts_named(authority.name).any(|host| {
             host.port
-                .map(|port| port.to_string())
+                .map(|port| port.to_string().into_bytes())
                 .as_deref()
-                .map(str::as_bytes)
                 == port
         })
     }
@@ -145,8 +147,10 @@ impl Policy {
     /// The site's hosts with this name, without regard to case, whatever their ports are. Wildcards
     /// are left out.
     fn hosts_named(&self, name: &[u8]) -> impl Iterator<Item = &HostPattern> {
-        let hosts = self.hosts.iter().map(|host| &host.value);
-        hosts.filter(move |host| !host.wildcard && name.eq_ignore_ascii_case(host.name.as_bytes()))
+        self.hosts
+            .iter()
+            .map(|host| &host.value)
+            .filter(move |host| !host.wildcard && name.eq_ignore_ascii_case(host.name.as_bytes()))
     }
 
     /// Whether the robots.txt that is served depends on the origin's. That of a staging site does
@@ -384,7 +388,10 @@ pub struct Expectation {
     pub kind: Option<Located<Kind>>,
     /// Whether the request is a violation by a crawler that never fetched robots.txt.
     pub never_fetched: Option<Located<bool>>,
+    /// The action under `mode: enforce`, whatever the mode is.
     pub action: Option<Located<ExpectedAction>>,
+    /// The mode that applies to the crawler.
+    pub mode: Option<Located<EnforcementMode>>,
     /// The status of crawlgate's own answer.
     pub answer_status: Option<Located<u16>>,
     /// The X-Robots-Tag lines, in order; an empty list means none.

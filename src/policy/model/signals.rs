@@ -3,6 +3,7 @@
 //! turns them into lines of robots.txt and header lines.
 
 use crate::yaml::{Located, SourceSpan};
+use SignalCategory::*;
 use std::collections::BTreeMap;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -56,18 +57,14 @@ named!(SignalCategory);
 
 impl SignalCategory {
     /// All categories, in the order in which they are published.
-    pub const ALL: [SignalCategory; 3] = [
-        SignalCategory::Search,
-        SignalCategory::AiInput,
-        SignalCategory::AiTrain,
-    ];
+    pub const ALL: [SignalCategory; 3] = [Search, AiInput, AiTrain];
 
     /// The nearest category of the AIPREF vocabulary.
     pub fn usage_category(self) -> &'static str {
         match self {
-            SignalCategory::Search => "search",
-            SignalCategory::AiInput => "ai-use",
-            SignalCategory::AiTrain => "train-ai",
+            Search => "search",
+            AiInput => "ai-use",
+            AiTrain => "train-ai",
         }
     }
 }

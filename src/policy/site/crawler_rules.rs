@@ -4,8 +4,11 @@
 //! [`CrawlerRulesTable`], so that each request needs only a look-up.
 
 use crate::crawlers::{Claim, Crawler, Registry, RobotsObedience};
-use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
+use crate::policy::model::{EnforcementMode, IdentityStatus, UnverifiedTreatment};
 use crate::robots::GroupMatcher;
+use Claim::*;
+use GroupBinding::*;
+use RobotsObedience::*;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +59,20 @@ pub struct CrawlerRules {
     pub trains: bool,
 }
 
+impl CrawlerRules {
+    /// The mode for a client with this identity: at most observe for one that is not verified, if
+    /// the policy says `unverified: observe`; off for one that is not judged.
+    pub fn mode_for(&self, identity: IdentityStatus) -> EnforcementMode {
+        match self.unverified {
+            _ if !self.judged => EnforcementMode::Off,
+            UnverifiedTreatment::Observe if identity == IdentityStatus::Unverified => {
+                self.mode.min(EnforcementMode::Observe)
+            }
+            _ => self.mode,
+        }
+    }
+}
+
 /// Which group of robots.txt binds a crawler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GroupBinding {
@@ -71,8 +88,8 @@ impl GroupBinding {
     /// The index of the group, if there is one.
     pub fn group(self) -> Option<usize> {
         match self {
-            GroupBinding::Group(group) => Some(usize::from(group)),
-            GroupBinding::NoRules | GroupBinding::NotBound => None,
+            Group(group) => Some(usize::from(group)),
+            NoRules | NotBound => None,
         }
     }
 }
@@ -120,11 +137,11 @@ impl CrawlerRulesTable {
     /// The rules of a claim. An index beyond the table counts as an unknown bot.
     pub fn get(&self, claim: Claim) -> CrawlerRules {
         let rules = match claim {
-            Claim::Visitor => Some(&self.visitor),
-            Claim::UnknownBot => None,
-            Claim::Tool => Some(&self.tool),
-            Claim::Known(index) => self.known.get(usize::from(index.0)),
-            Claim::PolicyToken(index) => self.tokens.get(usize::from(index)),
+            Visitor => Some(&self.visitor),
+            UnknownBot => None,
+            Tool => Some(&self.tool),
+            Known(index) => self.known.get(usize::from(index.0)),
+            PolicyToken(index) => self.tokens.get(usize::from(index)),
         };
         *rules.unwrap_or(&self.other)
     }
@@ -136,8 +153,8 @@ pub fn crawler_names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler
         .tokens
         .iter()
+        .chain([&crawler.id, &crawler.name])
         .map(String::as_str)
-        .chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
 /// The tokens that are no crawler of the registry, each once and without `*`. Case does not matter.
@@ -162,15 +179,13 @@ pub fn find_binding<'a>(
 ) -> (GroupBinding, bool) {
     let binding = match (names.find_map(|name| matcher.named_group(name)), binds) {
         (Some(group), _) => return (group_binding(group), true),
-        (None, RobotsObedience::Star | RobotsObedience::Unknown) => matcher
-            .star_group()
-            .map_or(GroupBinding::NoRules, group_binding),
-        (None, RobotsObedience::Named | RobotsObedience::Never) => GroupBinding::NotBound,
+        (None, Star | Unknown) => matcher.star_group().map_or(NoRules, group_binding),
+        (None, Named | Never) => NotBound,
     };
     (binding, false)
 }
 
 /// Converts an index; a file below 500 KiB never has so many groups that it fails.
 fn group_binding(group: usize) -> GroupBinding {
-    u16::try_from(group).map_or(GroupBinding::NoRules, GroupBinding::Group)
+    u16::try_from(group).map_or(NoRules, Group)
 }

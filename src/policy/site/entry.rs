@@ -6,6 +6,7 @@
 use super::{ParsedRobotsVersion, SelectedRules, Site};
 use crate::policy::model::PauseAudience;
 use crate::time::Timestamp;
+use RobotsTxtAnswer::*;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ pub enum RobotsTxtAnswer {
 impl RobotsTxtAnswer {
     /// Whether it is 503.
     pub fn is_unavailable(self) -> bool {
-        self != RobotsTxtAnswer::File
+        self != File
     }
 }
 
@@ -102,7 +103,7 @@ impl SiteEntry {
             since: now,
             tag_change_times: TagChangeTimes::default(),
             pauses: Vec::new(),
-            robots_txt: RobotsTxtAnswer::File,
+            robots_txt: File,
         };
         entry.with_pauses(Vec::new(), now)
     }
@@ -119,11 +120,9 @@ impl SiteEntry {
                     .is_some_and(|until| now < until)
             });
         self.robots_txt = match paused {
-            Some(place) => RobotsTxtAnswer::Paused(place),
-            None if self.site.robots_txt.origin_wait_seconds(now).is_some() => {
-                RobotsTxtAnswer::AwaitsOrigin
-            }
-            None => RobotsTxtAnswer::File,
+            Some(place) => Paused(place),
+            None if self.site.robots_txt.origin_wait_seconds(now).is_some() => AwaitsOrigin,
+            None => File,
         };
         SiteEntry { pauses, ..self }
     }
@@ -131,10 +130,10 @@ impl SiteEntry {
     /// Sets the pauses without changing how robots.txt is answered. If it is paused by a pause that
     /// is not among them, that pause is added with its time over, so that it stops no page.
     pub fn with_page_pauses(mut self, mut pauses: Vec<PauseWindow>) -> SiteEntry {
-        if let RobotsTxtAnswer::Paused(place) = self.robots_txt {
+        if let Paused(place) = self.robots_txt {
             let answered_by = self.pauses[place].clone();
             let known = pauses.iter().position(|pause| *pause == answered_by);
-            self.robots_txt = RobotsTxtAnswer::Paused(known.unwrap_or(pauses.len()));
+            self.robots_txt = Paused(known.unwrap_or(pauses.len()));
             if known.is_none() {
                 pauses.push(PauseWindow {
                     until: answered_by.from,
@@ -164,10 +163,10 @@ impl SiteEntry {
     /// that crawlers must receive the whole page.
     pub fn has_new_tags(&self, rules: &SelectedRules, now: Timestamp) -> bool {
         let ages = &self.tag_change_times;
-        let mut changes = rules
+        rules
             .iter()
             .filter_map(|selected| ages.since.get(usize::from(selected.rule)))
-            .chain(&ages.everywhere);
-        changes.any(|moment| now.since(*moment) < SiteEntry::NEW_TAGS_PERIOD)
+            .chain(&ages.everywhere)
+            .any(|moment| now.since(*moment) < SiteEntry::NEW_TAGS_PERIOD)
     }
 }

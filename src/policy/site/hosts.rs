@@ -61,8 +61,9 @@ impl HostIndex {
         lower.make_ascii_lowercase();
         let name = std::str::from_utf8(lower).ok()?;
         let dots = memchr::memchr_iter(b'.', name.as_bytes());
-        let mut names = std::iter::once(name).chain(dots.map(|dot| &name[dot..]));
-        names.find_map(|name| site_for_port(self.names.get(name)?, port))
+        std::iter::once(name)
+            .chain(dots.map(|dot| &name[dot..]))
+            .find_map(|name| site_for_port(self.names.get(name)?, port))
     }
 }
 

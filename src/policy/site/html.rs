@@ -2,6 +2,7 @@
 //! whether crawlgate writes robots meta tags into the page.
 
 use super::RobotsVersionId;
+use super::signals::paths_match;
 use crate::policy::model::{HtmlPolicy, patterns};
 use crate::robots::{PathPattern, RequestTarget};
 use crate::yaml::located_values;
@@ -37,8 +38,7 @@ impl RobotsMetaPaths {
     /// because the origin decides how to resolve the path.
     pub fn applies_to(&self, target: RequestTarget<'_>) -> bool {
         target.forms().any(|path| {
-            let is_listed = self.paths.is_empty() || self.paths.iter().any(|own| own.matches(path));
-            is_listed && !self.not_paths.iter().any(|own| own.matches(path))
+            paths_match(&self.paths, path) && !self.not_paths.iter().any(|own| own.matches(path))
         })
     }
 }

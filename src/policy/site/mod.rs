@@ -137,11 +137,10 @@ impl Site {
     /// The crawler that a person means by `agent`: a token of the policy, else a token, id or name
     /// of the registry, else what `agent` claims as a user agent.
     pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
-        let claim = self
-            .tokens
+        self.tokens
             .token_claim(agent)
-            .or_else(|| registry.find(agent).map(Claim::Known));
-        claim.unwrap_or_else(|| registry.identify_on_site(agent.as_bytes(), &self.tokens))
+            .or_else(|| registry.find(agent).map(Claim::Known))
+            .unwrap_or_else(|| registry.identify_on_site(agent.as_bytes(), &self.tokens))
     }
 
     /// Like [`claim_of`](Site::claim_of), but a token that only groups or enforcement name counts

@@ -63,13 +63,11 @@ impl PageTemplate {
         ];
         let mut parts = Vec::new();
         let mut rest = html;
-        loop {
-            let found = variables
-                .iter()
-                .filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
-            let Some((place, name, part)) = found.min_by_key(|(place, ..)| *place) else {
-                break;
-            };
+        while let Some((place, name, part)) = variables
+            .iter()
+            .filter_map(|(name, part)| Some((rest.find(name)?, name, part)))
+            .min_by_key(|(place, ..)| *place)
+        {
             parts.push(PageTemplatePart::Text(rest[..place].to_owned()));
             parts.push(part.clone());
             rest = &rest[place + name.len()..];

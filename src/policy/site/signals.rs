@@ -75,12 +75,15 @@ impl TrainingStatements {
             }
             if name.eq_ignore_ascii_case("Content-Usage") {
                 let (path, members) = parse_content_usage(value);
-                let members = members.iter().flatten();
-                let mut stated = members.flat_map(|member| parse_usage_member(member).0);
+                let mut stated = members
+                    .iter()
+                    .flatten()
+                    .flat_map(|member| parse_usage_member(member).0);
                 // Of equal keys the last counts (RFC 9651 section 3.2).
                 let granted = stated.rfind(|(key, _)| *key == "train-ai").map(|one| one.1);
-                let pattern = PathPattern::new(path.unwrap_or("/"));
-                statements.usage.push((pattern, granted));
+                statements
+                    .usage
+                    .push((PathPattern::new(path.unwrap_or("/")), granted));
             }
         }
         statements
@@ -133,7 +136,7 @@ impl TdmStatement {
 }
 
 /// Whether one of the patterns matches; no patterns match everything.
-fn paths_match(paths: &[PathPattern], path: &[u8]) -> bool {
+pub(super) fn paths_match(paths: &[PathPattern], path: &[u8]) -> bool {
     paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
 }
 
@@ -145,8 +148,10 @@ impl CompiledSignals {
         // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05
         // section 3.1).
         let usage = self.usage_paths.find(path);
-        let mut licenses = self.licenses.iter();
-        let license = licenses.position(|license| paths_match(&license.paths, path));
+        let license = self
+            .licenses
+            .iter()
+            .position(|license| paths_match(&license.paths, path));
         // The first match is the one that counts in the file of the site (TDMRep section 5.2);
         // headers say the same.
         let tdm = self
@@ -206,8 +211,9 @@ impl CompiledSignals {
         let headers = TrainingStatements::new(self.fields(selected));
         let of_group = group.and_then(|group| self.group_training.get(group));
         let signal = of_group.and_then(|group| group.signal).or(headers.signal);
-        let usage = of_group.into_iter().chain([&headers]);
-        let usage = usage
+        let usage = of_group
+            .into_iter()
+            .chain([&headers])
             .flat_map(|statements| &statements.usage)
             .filter(|(pattern, _)| pattern.matches(path))
             .max_by_key(|(pattern, granted)| (pattern.priority(), *granted));
@@ -242,8 +248,10 @@ impl CompiledSignals {
             .licenses
             .iter()
             .flat_map(|license| with_paths(&license.paths, &license.link));
-        let signal = self.content_signal.iter();
-        let signal = signal.map(|value| (None, value.as_str()));
+        let signal = self
+            .content_signal
+            .iter()
+            .map(|value| (None, value.as_str()));
         [
             ("Content-Signal", signal.collect()),
             ("Content-Usage", usage),

@@ -80,11 +80,11 @@ impl Snapshot {
 
     /// When robots.txt of a site next begins or ceases to answer 503.
     pub fn next_robots_txt_switch(&self) -> Option<Timestamp> {
-        let moments = self
-            .sites
+        self.sites
             .iter()
-            .flat_map(SiteEntry::robots_txt_switch_times);
-        moments.filter(|moment| *moment > self.made_at).min()
+            .flat_map(SiteEntry::robots_txt_switch_times)
+            .filter(|moment| *moment > self.made_at)
+            .min()
     }
 
     /// A snapshot of only the site with this index. Every host has the history of `host`; sites are

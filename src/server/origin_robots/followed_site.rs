@@ -112,7 +112,7 @@ impl FollowedSite {
                 );
             }
             // Of many sites nobody reads at the start that all is well.
-            Current | Absent if self.reported.is_none() => {}
+            Current | Absent if matches!(self.reported, None | Some((Awaited, _, None))) => {}
             Current => {
                 tracing::info!(%site, state = name, "crawlgate has the origin's robots.txt");
             }

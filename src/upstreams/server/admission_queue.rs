@@ -15,6 +15,7 @@ use crate::settings::CapacitySettings;
 use crate::telemetry::RecentCount;
 use crate::upstreams::hash::hash_client;
 use crate::upstreams::outcomes::QueueStatus;
+use Admission::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{
@@ -185,14 +186,11 @@ impl AdmissionQueue {
             // already: otherwise one address could keep all crawlers away.
             servers.iter().for_each(|server| self.admit_waiting(server));
             let guard = self.try_admit(servers, client_hash, Some(self.settings.crawlers));
-            return guard.map_or_else(
-                || Admission::Refused(self.refuse_crawler(facts, now)),
-                Admission::Admitted,
-            );
+            return guard.map_or_else(|| Refused(self.refuse_crawler(facts, now)), Admitted);
         }
         let may_enter = self.waiting_count.load(SeqCst) == 0;
         if may_enter && let Some(guard) = self.try_admit(servers, client_hash, None) {
-            return Admission::Admitted(guard);
+            return Admitted(guard);
         }
         self.enqueue(servers, client_hash)
     }
@@ -245,7 +243,7 @@ impl AdmissionQueue {
                 .waiting_by_client
                 .try_add(client_hash, fraction_at_least_one(length, QUEUE_DIVISOR))
         {
-            return Admission::Refused(self.refusal("queue_full"));
+            return Refused(self.refusal("queue_full"));
         }
         let (sender, receiver) = oneshot::channel();
         let number = queue.next_number;
@@ -259,7 +257,7 @@ impl AdmissionQueue {
         drop(queue);
         // A place that was freed before this request waited was given to nobody.
         servers.iter().for_each(|server| self.admit_waiting(server));
-        Admission::Queued(QueuedRequest {
+        Queued(QueuedRequest {
             receiver,
             number,
             queue: self.clone(),

@@ -250,7 +250,10 @@ fn combined_log_shows_crawlers_that_broke_rules() {
         gptbot["rules"],
         json!([{"pattern": "/", "count": 2, "place": "robots.txt:2"}])
     );
+    assert_eq!(top(&gptbot["urls_against_rules"]), [("/a?...", 2)]);
     assert_eq!(numbers(&report, "bingbot"), [2, 1, 0, 0]);
+    let urls = &crawler(&report, "bingbot")["urls_against_rules"];
+    assert_eq!(top(urls), [("/cart/1", 1)]);
     assert_eq!(numbers(&report, "other"), [1, 1, 0, 0]);
     assert_eq!(crawler(&report, "curl")["part"], "tool");
     let totals = &report["totals"];
@@ -519,11 +522,10 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
         ("nginx", nginx),
     ] {
         case.write(name, log.as_bytes());
-        assert_eq!(
-            case.json(&["--robots", "robots.txt", name])["crawlers"],
-            expected,
-            "{name}"
-        );
+        let crawlers = case.json(&["--robots", "robots.txt", name])["crawlers"].to_string();
+        // Not each of them has the host, for the URLs against the rules.
+        let crawlers = crawlers.replace(":443/", "/").replace("shop.example/", "/");
+        assert_eq!(crawlers, expected.to_string(), "{name}");
     }
 
     let format = "$request_method|$uri|$msec|$status|$body_bytes_sent|$http_user_agent";
@@ -1026,12 +1028,12 @@ fn misspelt_rules_are_cautioned_about() {
         (
             "User-agent: *\nDisallow /a/\nDisalow: /b/\n",
             1,
-            "2 misspelt lines, such as line 2 (Disallow /a/)",
+            "2 misspelt lines: the first is line 2 (Disallow /a/)",
         ),
         (
             "Useragent: *\nDisallow: /a/\n",
             1,
-            "1 misspelt line, such as line 1 (Useragent: *)",
+            "1 misspelt line: line 1 (Useragent: *)",
         ),
         (
             "User-agent: *\nDisallow: /a/\nSitemap https://shop.example/s.xml\n",
@@ -1921,6 +1923,9 @@ fn response_times_are_shown_by_crawler_and_section() {
         format,
         "access.log",
     ];
+    let unread = |arguments: &[&str]| case.json(arguments)["log"]["unread_columns"].clone();
+    assert_eq!(unread(&["--robots", "robots.txt", "access.log"]), 3);
+    assert_eq!(unread(&arguments), 0);
     let report = case.json(&arguments);
     let bing = crawler(&report, "bingbot");
     assert_eq!(bing["usage"]["timed"], 2);
@@ -2127,8 +2132,8 @@ fn all_paths_of_a_status_are_counted_exactly() {
     let output = case.run(&arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     for shown in [
-        "404 in 20,004 requests: /old/00000",
-        "404 by section: /old/ 20,004 (100 %)\n",
+        "404 in 20,004 requests, by section: /old/ 20,004 (100 %)\n",
+        "404 by path: /old/00000",
     ] {
         assert!(text.contains(shown), "{shown} in {text}");
     }
@@ -2150,7 +2155,7 @@ fn as_many_crawlers_and_paths_are_listed_as_asked() {
     let mut log = String::new();
     for agent in agents {
         let agent = format!("Mozilla/5.0 (compatible; {agent}/2.1)");
-        for number in 0..30 {
+        for number in (0..30).chain(0..30) {
             log += &line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), &agent);
         }
     }
@@ -2293,7 +2298,7 @@ fn earlier_report_is_shown_beside_the_numbers_of_now() {
     assert_eq!(rows[1].join(" "), gptbot, "{table}");
     assert_eq!(rows[2][0], "ClaudeBot", "{table}");
     for row in [
-        "bingbot (not verified, search) 1 → 0 0 → 0 gone",
+        "bingbot (not verified) 1 → 0 0 → 0 gone",
         "CCBot (not verified) 0 → 1 0 → 0 new",
     ] {
         assert!(rows.iter().any(|shown| shown.join(" ") == row), "{table}");

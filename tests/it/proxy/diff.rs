@@ -302,10 +302,10 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     let arguments = ["robots.txt", "shop.yaml", "--urls", "urls"];
     let output = case.run(&[&arguments[..], &["--crawler", "bingbot", "--csv"]].concat());
     let csv = String::from_utf8(output.stdout).expect("text");
-    let rows = "site,change,crawlers,url,before,rule before,now,rule now\n\
-        shop.example,lose access,bingbot,https://shop.example/find/1,\"allowed\",,\"disallowed\",Disallow: /find\n\
-        shop.example,lose access,bingbot,https://shop.example/find/2,\"allowed\",,\"disallowed\",Disallow: /find\n\
-        shop.example,gain access,bingbot,/search?a,\"disallowed\",Disallow: /search,\"allowed\",\n";
+    let rows = "site,change,crawlers,url,requests,before,rule before,now,rule now\n\
+        shop.example,lose access,bingbot,https://shop.example/find/1,,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,lose access,bingbot,https://shop.example/find/2,,\"allowed\",,\"disallowed\",Disallow: /find\n\
+        shop.example,gain access,bingbot,/search?a,,\"disallowed\",Disallow: /search,\"allowed\",\n";
     assert!(csv.starts_with(rows), "{csv}");
 
     let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);
@@ -316,8 +316,9 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     );
     assert_eq!(
         (&change["crawlers"], &change["url"]),
-        (&json!(["bingbot"]), &json!("/search?..."))
+        (&json!(["bingbot"]), &json!("/search?q=1"))
     );
+    assert_eq!(change["urls"], json!({"/search?q=1": 1, "/search?q=2": 1}));
     assert_eq!(by_log["other_hosts"], 1, "the policy is for another host");
 
     for arguments in [
@@ -343,12 +344,12 @@ fn diff_compares_on_the_urls_of_a_sitemap() {
         ("broken.xml", &index.replace("NAME", "missing")),
     ]);
     let listed = "https://shop.example/cart/1";
-    for urls in ["pages.xml", "index.xml"] {
-        let (code, difference) = case.json(&["open.txt", "closed.txt", "--urls", urls]);
+    for (flag, urls) in [("--urls", "pages.xml"), ("--sitemap", "index.xml")] {
+        let (code, difference) = case.json(&["open.txt", "closed.txt", flag, urls]);
         let change = &list(&difference["sites"][0], "access")[0];
         assert_eq!((code, &difference["compared"]), (Some(1), &json!(2)));
         assert_eq!(change["url"], listed);
-        assert_eq!(change["urls"], json!([listed]));
+        assert_eq!(change["urls"], json!({listed: 1}));
     }
     // Another host has another URL.
     let other = "https://de.shop.example/cart/1";
@@ -356,7 +357,7 @@ fn diff_compares_on_the_urls_of_a_sitemap() {
     fs::write(case.0.path().join("hosts"), hosts).expect("a file");
     let (_, difference) = case.json(&["open.txt", "closed.txt", "--urls", "hosts"]);
     let change = &list(&difference["sites"][0], "access")[0];
-    assert_eq!(change["urls"], json!([other, listed]));
+    assert_eq!(change["urls"], json!({other: 1, listed: 1}));
     for (old, new, code) in [("open.txt", "closed.txt", 1), ("closed.txt", "open.txt", 0)] {
         let output = case.run(&[old, new, "--urls", "pages.xml", "--fail-on-loss"]);
         assert_eq!(output.status.code(), Some(code), "{old}");
@@ -475,6 +476,50 @@ fn log_counts_requests_and_paths_by_crawler() {
     );
     let (_, difference) = case.json(&["old.txt", "new.txt"]);
     assert_eq!(difference["sites"][0]["by_crawler"], Value::Null);
+    let csv = [&arguments[..], &["--csv"]].concat();
+    let csv = String::from_utf8(case.run(&csv).stdout).expect("text");
+    let row = csv.lines().find(|row| row.contains(",/search,"));
+    let cells: Vec<&str> = row.expect("a row").split(',').collect();
+    assert_eq!(cells[2].split(' ').count(), 11, "{csv}");
+    assert_eq!(cells[4], "10", "{csv}");
+}
+
+#[test]
+fn csv_has_every_url() {
+    let urls: String = (0..12_000).map(|page| format!("/a/{page}\n")).collect();
+    let case = Case::new(&[
+        ("old.txt", ""),
+        ("new.txt", "User-agent: *\nDisallow: /a/\n"),
+        ("urls", &urls),
+    ]);
+    let arguments = [
+        "old.txt",
+        "new.txt",
+        "--urls",
+        "urls",
+        "--crawler",
+        "bingbot",
+    ];
+    let csv = String::from_utf8(case.run(&[&arguments[..], &["--csv"]].concat()).stdout);
+    assert_eq!(csv.expect("text").lines().count(), 12_001);
+}
+
+#[test]
+fn misspelt_line_is_quoted_as_it_is() {
+    let case = Case::new(&[
+        ("old.txt", "User-agent: *\nDisallow: /a\n"),
+        ("new.txt", "User-agent: *\nDisalow /a # old\nDisalow: /b/\n"),
+        ("same.txt", "User-agent: *\nDisalow: /a\n"),
+    ]);
+    let (_, difference) = case.json(&["old.txt", "new.txt"]);
+    let change = &list(&difference["sites"][0], "access")[0]["new"];
+    assert_eq!(
+        (&change["rule"], &change["misspelt"]),
+        (&json!("Disalow: /b/"), &json!(true))
+    );
+    let output = case.run(&["old.txt", "same.txt", "--csv"]);
+    let notes = String::from_utf8_lossy(&output.stderr).lines().count();
+    assert_eq!((output.status.code(), notes), (Some(0), 1));
 }
 
 #[test]

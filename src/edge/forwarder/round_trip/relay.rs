@@ -12,6 +12,7 @@ use crate::edge::forwarder::trailers::read_trailers;
 use crate::forwarding::{EditableHead, is_dropped_from_response, remove_connection_named};
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
 use crate::requests::{MAX_UNRESERVED, body_reservation, head_reservation};
+use WaitingFor::*;
 use http::{StatusCode, header};
 use pingora_core::{
     Error,
@@ -49,7 +50,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 ));
             }
         }
-        Ok(WaitingFor::Origin)
+        Ok(Origin)
     }
 
     /// Passes the next head to the client's side, if it is complete.
@@ -135,7 +136,7 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                 match self.client.poll_send_body(data, ends, context) {
                     Poll::Pending => {
                         self.response.shrink_buffer();
-                        return Ok(WaitingFor::Client);
+                        return Ok(Client);
                     }
                     Poll::Ready(Ok(count)) => {
                         self.response.consume(count);
@@ -155,13 +156,13 @@ impl<C: ClientSide> RoundTrip<'_, C> {
                         origin_error(InvalidHTTPHeader, "the response has malformed trailers")
                     })?;
                 }
-                return Ok(WaitingFor::Nothing);
+                return Ok(Nothing);
             } else {
                 let has_decoded = self.response.decode_more().map_err(|MalformedBody| {
                     origin_error(InvalidHTTPHeader, "the response has a malformed chunk")
                 })?;
                 if !has_decoded {
-                    return Ok(WaitingFor::Origin);
+                    return Ok(Origin);
                 }
             }
         }

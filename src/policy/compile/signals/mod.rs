@@ -20,6 +20,7 @@ use crate::robots::{
     ExtensionLine, PathPattern, RobotsDocument, Rule, RuleSet, TargetScratch, without_query,
 };
 use crate::yaml::{Located, SourceSpan};
+use SignalPlacement::*;
 
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
@@ -49,7 +50,7 @@ pub fn covers_whole_site(paths: &[Located<String>]) -> bool {
 
 /// The keys of the statements of a group of the policy, or of a group that it extends.
 pub fn group_signal_keys(chain: &[&GroupPolicy]) -> Vec<&'static str> {
-    let signals = chain.iter().map(|group| &group.signals);
+    let mut signals = chain.iter().map(|group| &group.signals);
     present_keys(
         signals
             .clone()
@@ -57,7 +58,7 @@ pub fn group_signal_keys(chain: &[&GroupPolicy]) -> Vec<&'static str> {
         signals
             .clone()
             .any(|signals| !signals.content_usage.is_empty()),
-        signals.clone().any(|signals| !signals.licenses.is_empty()),
+        signals.any(|signals| !signals.licenses.is_empty()),
     )
 }
 
@@ -72,9 +73,10 @@ fn present_keys(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
 /// Lines of robots.txt for the whole file: one `License` for each licence of the site.
 pub fn site_license_lines(policy: &Policy) -> Vec<ExtensionLine> {
     let signals = &policy.robots.signals;
-    let licenses = signals.licenses.iter();
-    licenses
-        .filter(|_| signals.placement == SignalPlacement::All)
+    signals
+        .licenses
+        .iter()
+        .filter(|_| signals.placement == All)
         .map(|license| new_line("License", license.url.value.clone()))
         .collect()
 }
@@ -86,17 +88,15 @@ pub fn site_license_lines(policy: &Policy) -> Vec<ExtensionLine> {
 pub fn signal_lines(policy: &Policy, chain: &[&GroupPolicy]) -> Vec<ExtensionLine> {
     let site = &policy.robots.signals;
     let mut lines = Vec::new();
-    if site.placement == SignalPlacement::HeadersOnly {
+    if site.placement == HeadersOnly {
         return lines;
     }
     let signals = chain.iter().map(|group| &group.signals);
-    let mut content_signals = signals
+    let signal = signals
         .clone()
-        .filter_map(|signals| signals.content_signal.as_ref())
-        .chain(&site.content_signal);
-    if let Some(signal) = content_signals.next() {
-        lines.push(new_line("Content-Signal", signal_value(signal)));
-    }
+        .find_map(|signals| signals.content_signal.as_ref())
+        .or(site.content_signal.as_ref());
+    lines.extend(signal.map(|signal| new_line("Content-Signal", signal_value(signal))));
     let usage = signals.clone().flat_map(|signals| &signals.content_usage);
     let mut written: Vec<Option<PathPattern>> = Vec::new();
     for rule in usage.chain(&site.content_usage) {
@@ -111,10 +111,15 @@ pub fn signal_lines(policy: &Policy, chain: &[&GroupPolicy]) -> Vec<ExtensionLin
             }
         }
     }
-    let mut licenses = signals.map(|signals| &signals.licenses);
-    let licenses = licenses.find(|licenses| !licenses.is_empty());
-    let urls = licenses.into_iter().flatten();
-    lines.extend(urls.map(|url| new_line("License", url.value.clone())));
+    let licenses = signals
+        .map(|signals| &signals.licenses)
+        .find(|licenses| !licenses.is_empty());
+    lines.extend(
+        licenses
+            .into_iter()
+            .flatten()
+            .map(|url| new_line("License", url.value.clone())),
+    );
     lines
 }
 
@@ -136,17 +141,14 @@ pub fn extends_chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
 /// policy has no such group.
 pub fn missing_star_group(policy: &Policy) -> Option<SourceSpan> {
     let signals = &policy.robots.signals;
-    let span = match (&signals.content_signal, signals.content_usage.first()) {
-        (Some(signal), _) => signal.span,
-        (None, Some(usage)) => usage.span,
-        (None, None) => return None,
-    };
+    let signal = signals.content_signal.as_ref().map(|signal| signal.span);
+    let span = signal.or_else(|| Some(signals.content_usage.first()?.span));
     let star = policy
         .robots
         .groups
         .iter()
         .any(|group| group.names_agent("*"));
-    (!star && signals.placement == SignalPlacement::All).then_some(span)
+    span.filter(|_| !star && signals.placement == All)
 }
 
 fn new_line(key: &str, value: String) -> ExtensionLine {
@@ -158,13 +160,12 @@ fn new_line(key: &str, value: String) -> ExtensionLine {
 
 /// The URLs of the licences of the site and of its groups.
 pub fn license_urls(policy: &Policy) -> impl Iterator<Item = &Located<String>> {
-    let of_groups = policy
-        .robots
+    let robots = &policy.robots;
+    let of_groups = robots
         .groups
         .iter()
         .flat_map(|group| &group.signals.licenses);
-    policy
-        .robots
+    robots
         .signals
         .licenses
         .iter()
@@ -174,9 +175,10 @@ pub fn license_urls(policy: &Policy) -> impl Iterator<Item = &Located<String>> {
 
 /// `search=yes, ai-train=no`.
 fn signal_value(signal: &ContentSignal) -> String {
-    let values = signal.values.iter();
-    let values =
-        values.map(|(category, value)| format!("{}={}", category.name(), yes_or_no(value.value)));
+    let values = signal
+        .values
+        .iter()
+        .map(|(category, value)| format!("{}={}", category.name(), yes_or_no(value.value)));
     let extent = signal.extent.iter().map(|word| format!("use={word}"));
     join(values.chain(extent), ", ")
 }
@@ -204,17 +206,14 @@ fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<PathPattern>> {
 /// robots.txt.
 pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignals {
     let signals = &policy.robots.signals;
-    let headers_only = signals.placement == SignalPlacement::HeadersOnly;
-    let of_all = signals
+    let (usage_paths, usage) = signals
         .content_usage
         .iter()
-        .find(|rule| rule.paths.is_empty());
-    let by_path = signals
-        .content_usage
-        .iter()
-        .flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
-    let (usage_paths, usage) = by_path
-        .map(|(path, rule)| (Rule::new(true, path), usage_value(rule)))
+        .flat_map(|rule| {
+            rule.paths
+                .iter()
+                .map(|path| (Rule::new(true, path), usage_value(rule)))
+        })
         .unzip();
     let mut scratch = TargetScratch::default();
     let urls = license_urls(policy)
@@ -224,7 +223,6 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignal
         .groups
         .iter()
         .map(|group| named_licenses(&group.extensions).next())
-        .map(|url| url.map(|url| License::new(url, Vec::new())))
         .collect();
     let group_training = document.groups.iter().map(|group| {
         let lines = group.extensions.iter();
@@ -232,8 +230,7 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignal
     });
     let own = &signals.licenses;
     let origin_license = named_licenses(&document.extensions)
-        .find(|url| own.iter().all(|license| license.url.value != *url))
-        .map(|url| License::new(url, Vec::new()));
+        .find(|license| own.iter().all(|own| own.url.value != license.url));
     let other_urls = group_licenses
         .iter()
         .flatten()
@@ -256,11 +253,15 @@ pub fn signal_plan(policy: &Policy, document: &RobotsDocument) -> CompiledSignal
         content_signal: signals
             .content_signal
             .as_ref()
-            .filter(|_| headers_only)
+            .filter(|_| signals.placement == HeadersOnly)
             .map(signal_value),
         usage,
         usage_paths: RuleSet::new(usage_paths),
-        default_usage: of_all.map(usage_value),
+        default_usage: signals
+            .content_usage
+            .iter()
+            .find(|rule| rule.paths.is_empty())
+            .map(usage_value),
         licenses: licenses.collect(),
         group_licenses,
         group_training: group_training.collect(),
@@ -283,12 +284,13 @@ impl License {
 }
 
 /// The licences that lines name. Lines of the origin are not checked, so invalid URLs are skipped.
-fn named_licenses(lines: &[ExtensionLine]) -> impl Iterator<Item = &str> {
+fn named_licenses(lines: &[ExtensionLine]) -> impl Iterator<Item = License> {
     lines
         .iter()
         .filter(|line| line.key.eq_ignore_ascii_case("License"))
         .map(|line| line.value.trim())
         .filter(|url| url_mistake(url).is_none())
+        .map(|url| License::new(url, Vec::new()))
 }
 
 /// The file `/.well-known/tdmrep.json`: one object for each path, in the order of the policy.

@@ -169,19 +169,21 @@ lints! {
     /// character (such as `*` and a no-break space), an asterisk or quotes (`*bot*`, `"*"`) have no
     /// effect either.
     NOT_A_TOKEN: Warning "not-a-token";
-    /// `enforcement` names an unknown crawler: neither the registry nor a group of the policy has
-    /// this name. crawlgate looks for it in user agents exactly as written.
+    /// `agents` or `exempt` of `enforcement` misspells the name of a known crawler. A misspelt name
+    /// enforces nothing, and exempts no crawler.
     ///
-    /// Fix: correct the name if it is misspelt. `crawlgate crawlers` lists the known names.
+    /// Fix: correct the name. `crawlgate crawlers` lists the known names. A crawler of your own may have
+    /// such a name: describe it under [`crawlers`](policy.md#crawlers).
     ///
     /// ```yaml
     /// hosts: shop.example
-    /// enforcement: { agents: { HouseCrawler: enforce } }
+    /// enforcement: { agents: { GPTBoot: enforce } }
     /// ```
     ///
-    /// If the name is nearly that of a known crawler, or its beginning (`Storebot`), this is a warning:
-    /// a misspelt name enforces nothing, and exempts nobody.
-    UNKNOWN_CRAWLER: Note "unknown-crawler";
+    /// This is a warning if the name is the beginning of a known one (`Storebot`). It is a note for
+    /// any other unknown name: crawlgate looks for it in user agents exactly as written. A name that
+    /// a group of the policy has is not reported here.
+    UNKNOWN_CRAWLER: Error "unknown-crawler";
     /// The policy blocks crawlers that cannot be verified yet. Without further settings, only
     /// crawlers that have `networks` under `crawlers` can be verified. So `unverified: refuse` blocks
     /// all other crawlers in its scope. If the scope is the whole site, that includes search engines.

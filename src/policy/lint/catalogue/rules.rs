@@ -35,7 +35,8 @@ lints! {
     /// Under `enforcement` and in `crawlers` it is an error.
     GENERIC_TOKEN: Warning "generic-token";
     /// A token is nearly that of a known crawler. `Googelbot` has no effect, in a group or under
-    /// `tags`. Under `tests` it tests an unknown bot.
+    /// `tags`. Under `tests` it tests an unknown bot. Under `enforcement` it is an error:
+    /// [unknown-crawler](#unknown-crawler).
     ///
     /// Fix: correct the spelling.
     ///
@@ -44,7 +45,7 @@ lints! {
     /// Disallow: /cart/
     /// ```
     ///
-    /// A name of six letters or more is reported if one letter is missing or added, or if two
+    /// A name of five letters or more is reported if one letter is missing or added, or if two
     /// neighbours are exchanged. One wrong letter is reported only in names of nine letters or more:
     /// `WebZIP` is not taken for `webzio`. Not reported: tokens unlike any known one, tokens
     /// that only end like one (`otherbot`), and tokens that add a part (`googlebot-news`).

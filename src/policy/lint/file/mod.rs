@@ -14,6 +14,7 @@ use crate::robots::{
     RobotsLine, differs_for_google,
 };
 use crate::yaml::{Diagnostics, Located, SourceFile, SourceSpan, saturating_u32};
+use FileFormat::*;
 use std::ops::Range;
 
 mod lines;
@@ -50,7 +51,7 @@ pub fn lint_file(
     let reading = DialectRules::new(file, Dialect::Rfc9309, &spaced);
     let mut found = Diagnostics::default();
     lint_whole_file(file, &mut found);
-    if file.shape() != FileFormat::Text {
+    if file.shape() != Text {
         return FileFindings {
             source,
             diagnostics: found,
@@ -124,12 +125,12 @@ fn span_of_line(file: &RobotsFile, number: usize) -> SourceSpan {
 /// Reports HTML and UTF-16, a file without rules, and one that is larger than crawlers read.
 fn lint_whole_file(file: &RobotsFile, found: &mut Diagnostics) {
     let unreadable = match file.shape() {
-        FileFormat::Text => None,
-        FileFormat::Html => Some((
+        Text => None,
+        Html => Some((
             "an HTML page",
             "answer /robots.txt with text/plain, or with 404 if there is none",
         )),
-        FileFormat::Utf16 => Some(("UTF-16", "save the file as UTF-8")),
+        Utf16 => Some(("UTF-16", "save the file as UTF-8")),
     };
     match unreadable {
         Some((what, help)) => {

@@ -3,6 +3,7 @@
 //! Content-Type lines may have any of the types in these lines. The type of a multipart 206 counts
 //! as unknown, because the types of its parts are only in its body.
 
+use ResponseMedia::*;
 /// The media types that a response may have.
 #[derive(Clone, Copy)]
 pub enum ResponseMedia<'a> {
@@ -22,9 +23,9 @@ impl<'a> ResponseMedia<'a> {
             && media_essence(listed)
                 .is_some_and(|sent| media_matches("multipart/byteranges", sent));
         if is_in_parts {
-            ResponseMedia::Multipart
+            Multipart
         } else {
-            ResponseMedia::Listed(listed)
+            Listed(listed)
         }
     }
 
@@ -32,18 +33,16 @@ impl<'a> ResponseMedia<'a> {
     #[inline]
     pub fn may_match(self, wanted: &[String]) -> bool {
         match self {
-            ResponseMedia::Multipart => true,
-            ResponseMedia::Listed(content_type) => {
-                media_types(content_type).any(|sent| matches_any(wanted, sent))
-            }
+            Multipart => true,
+            Listed(content_type) => media_types(content_type).any(|sent| matches_any(wanted, sent)),
         }
     }
 
     /// Whether the response certainly has a wanted type: all of its types are wanted.
     pub fn always_matches(self, wanted: &[String]) -> bool {
         match self {
-            ResponseMedia::Multipart => false,
-            ResponseMedia::Listed(content_type) => {
+            Multipart => false,
+            Listed(content_type) => {
                 let mut types = media_types(content_type).peekable();
                 types.peek().is_some() && types.all(|sent| matches_any(wanted, sent))
             }

@@ -5,11 +5,13 @@
 //! ([`TagLines`]). [`combine_with_origin`] merges the lines of the policy with the lines that the
 //! origin sent.
 
+use super::signals::paths_match;
 use crate::indexing::{RobotsTags, parse_lines_complete};
 use crate::policy::model::{OriginTagsMode, StatusCondition};
 use crate::robots::{
     self, LITERAL_STAR, PathPattern, RequestTarget, RuleSet, parse_escape, without_query,
 };
+use TagHeaderEdit::*;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -120,9 +122,7 @@ pub struct TagConditions {
 impl TagConditions {
     /// Whether the conditions on the path hold. `decoded` is the path for the regular expression.
     fn matches_path(&self, reading: &[u8], decoded: &[u8]) -> bool {
-        let listed =
-            self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(reading));
-        listed && self.matches_regex(decoded)
+        paths_match(&self.paths, reading) && self.matches_regex(decoded)
     }
 
     fn matches_regex(&self, decoded: &[u8]) -> bool {
@@ -146,8 +146,10 @@ impl TagRules {
         // No policy is large enough for so many.
         rules.truncate(usize::from(u16::MAX));
         let has_path_regex = rules.iter().any(|rule| {
-            let mut conditions = rule.unless.iter().chain([&rule.when]);
-            conditions.any(|conditions| conditions.path_regex.is_some())
+            rule.unless
+                .iter()
+                .chain([&rule.when])
+                .any(|conditions| conditions.path_regex.is_some())
         });
         let mut patterns = Vec::new();
         let mut owners = Vec::new();
@@ -198,7 +200,12 @@ impl TagRules {
             if self.has_path_regex {
                 decode_path(reading, decoded);
             }
-            self.select(reading, decoded, &mut selected);
+            for rule in &self.without_patterns {
+                self.select_rule(*rule, reading, decoded, &mut selected);
+            }
+            self.patterns.for_each_match(reading, |pattern| {
+                self.select_rule(self.owners[pattern], reading, decoded, &mut selected);
+            });
         }
         // Combinations are cached by their rules in order. A rule with several patterns may be
         // selected twice.
@@ -207,16 +214,6 @@ impl TagRules {
             selected.dedup_by_key(|selected| selected.rule);
         }
         selected
-    }
-
-    /// Adds the rules whose conditions on the path hold for one reading of it.
-    fn select(&self, reading: &[u8], decoded: &[u8], selected: &mut SelectedRules) {
-        for rule in &self.without_patterns {
-            self.select_rule(*rule, reading, decoded, selected);
-        }
-        self.patterns.for_each_match(reading, |pattern| {
-            self.select_rule(self.owners[pattern], reading, decoded, selected);
-        });
     }
 
     /// Adds a rule whose patterns match, if its other conditions on the path hold.
@@ -231,8 +228,10 @@ impl TagRules {
         if !rule.when.matches_regex(decoded) {
             return;
         }
-        let unless = rule.unless.as_ref();
-        let unless = unless.filter(|unless| unless.matches_path(reading, decoded));
+        let unless = rule
+            .unless
+            .as_ref()
+            .filter(|unless| unless.matches_path(reading, decoded));
         if unless.is_some_and(|unless| unless.types.is_empty() && unless.status.is_empty()) {
             return;
         }
@@ -302,8 +301,10 @@ impl TagRules {
     /// The lines of several rules together.
     fn combined_lines(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
         // The map of a poisoned lock is whole: insertion is the only change.
-        let cached = self.combinations.read();
-        let cached = cached.unwrap_or_else(PoisonError::into_inner);
+        let cached = self
+            .combinations
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(lines) = cached.get(&rules) {
             return lines.clone();
         }
@@ -316,8 +317,10 @@ impl TagRules {
             origin_tags = origin_tags.max(lines.origin_tags);
         }
         let lines = TagLines::new(tags, origin_tags);
-        let combinations = self.combinations.write();
-        let mut combinations = combinations.unwrap_or_else(PoisonError::into_inner);
+        let mut combinations = self
+            .combinations
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());
         }
@@ -360,20 +363,18 @@ pub fn combine_with_origin<'a, 'b>(
     let lines = ours.map_or([].as_slice(), |ours| ours.lines.as_slice());
     let mut theirs = theirs.peekable();
     if theirs.peek().is_none() {
-        return TagHeaderEdit::Add(lines);
+        return Add(lines);
     }
     match ours.and_then(|ours| ours.origin_tags).unwrap_or(site) {
-        OriginTagsMode::Strip => TagHeaderEdit::Replace(lines.into()),
-        OriginTagsMode::Replace if !lines.is_empty() => TagHeaderEdit::Replace(lines.into()),
+        OriginTagsMode::Strip => Replace(lines.into()),
+        OriginTagsMode::Replace if !lines.is_empty() => Replace(lines.into()),
         OriginTagsMode::Merge if !lines.is_empty() => match (ours, parse_lines_complete(theirs)) {
             (Some(ours), Some(mut tags)) => {
                 tags.merge(&ours.tags);
-                TagHeaderEdit::Replace(tags.lines().into())
+                Replace(tags.lines().into())
             }
-            _ => TagHeaderEdit::Add(lines),
+            _ => Add(lines),
         },
-        OriginTagsMode::Keep | OriginTagsMode::Merge | OriginTagsMode::Replace => {
-            TagHeaderEdit::Add(lines)
-        }
+        OriginTagsMode::Keep | OriginTagsMode::Merge | OriginTagsMode::Replace => Add(lines),
     }
 }

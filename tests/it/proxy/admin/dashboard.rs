@@ -172,7 +172,7 @@ fn history_survives_a_crash_and_links_to_the_policy() {
     let counted = "kind=violation&#38;identity=unverified\">25</a>";
     assert!(samples.contains(counted), "all requests: {samples}");
     assert_eq!(samples.matches("<section id=").count(), 1, "no impostors");
-    let observed = "Enforcement would have blocked it.";
+    let observed = "crawlgate would have blocked it.";
     assert_eq!(samples.matches(observed).count(), 20, "{samples}");
     // Enforcement alone blocks no unknown bot.
     let of_unknown_bots = page(&gate, "/violations?crawler=other");

@@ -556,6 +556,40 @@ fn status_of_one_site_leaves_out_the_others() {
 }
 
 #[test]
+fn pause_of_many_sites_is_short_and_a_problem_for_everyone() {
+    let mut setup = Setup::before(Origin::nowhere());
+    for number in 1..=11 {
+        let name = format!("site{number}");
+        setup = setup.policy(&name, &POLICY.replace("shop", &name));
+    }
+    let gate = setup.start();
+    let unknown = gate.command(&["pause", "--site", "site0"]);
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(said.contains("site1?") && !said.contains("site2"), "{said}");
+
+    assert!(gate.command(&["pause", "--all"]).status.success());
+    let shown = text(&gate);
+    let paused = "\n11 sites (site1, site10, site11, site2, site3, and 6 more) are paused for crawlers until ";
+    assert!(shown.contains(paused), "{shown}");
+    assert!(
+        shown.contains("\nsite9: ") && !shown.contains("hosts  "),
+        "{shown}"
+    );
+    assert_eq!(status(&gate).1, Some(0));
+
+    assert!(
+        gate.command(&["pause", "--all", "--everyone"])
+            .status
+            .success()
+    );
+    let found = wait_for_problem(&gate, "paused_for_everyone");
+    assert_eq!(problems(&found).len(), 1);
+    gate.wait_for_metric("crawlgate_problems{problem=\"paused_for_everyone\"}", 1.0);
+    assert!(gate.command(&["resume", "--all"]).status.success());
+    assert_eq!(status(&gate).1, Some(0));
+}
+
+#[test]
 fn empty_policy_directory_is_a_problem_until_a_policy_is_there() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();

@@ -1074,7 +1074,15 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("tabs", "URL\tClicks\n/a,b\t10\n"),
         ("no_header.csv", "/a,10\n/b#x,2\n"),
         ("one_column.csv", "URL\n/a\n"),
+        ("second_column.csv", "yes,https://x.example/a\n"),
         ("positions", "URL,Avg. position\n/a,1.5\n"),
+        (
+            "second_column",
+            "Indexed,Note #,Address\nyes,#1,https://x.example/a\n\"no, not\",#2,/b\n",
+        ),
+        ("no_header_quoted", "\"/a,b\";\"10\"\n"),
+        ("log", "192.0.2.1 GET / https://x.example/a\n"),
+        ("blank", "/a\nhttps://x.example/ 200\n"),
         ("one_word", "private\n/abc\n"),
         ("mistyped", "shop/a,b\n/c,d\n"),
         ("list.txt", "# one, two\n/a,b\n/c;d=1,2\n"),
@@ -1108,7 +1116,13 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("wrong:2"));
     assert!(text(&ask("mistyped", &[]).stderr).contains("mistyped:1"));
-    assert!(text(&ask("one_word", &[]).stderr).contains("one_word:1"));
+    for (list, place) in [
+        ("one_word", "one_word:1"),
+        ("log", "log:1"),
+        ("blank", "blank:2"),
+    ] {
+        assert!(text(&ask(list, &[]).stderr).contains(place), "{list}");
+    }
     for (list, expected) in [
         ("table", &["/abc", "https://x.example/private"][..]),
         ("export", &["/a", "/b,c"]),
@@ -1117,7 +1131,10 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("tabs", &["/a,b"]),
         ("no_header.csv", &["/a", "/b"]),
         ("one_column.csv", &["/a"]),
+        ("second_column.csv", &["https://x.example/a"]),
         ("positions", &["/a"]),
+        ("second_column", &["https://x.example/a", "/b"]),
+        ("no_header_quoted", &["/a,b"]),
         ("list.txt", &["/a,b", "/c;d=1,2"]),
         ("repeated", &["/abc", "/b"]),
     ] {
@@ -1144,7 +1161,7 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
     assert_eq!(output.status.code(), Some(1), "a URL is denied");
     assert_eq!(
         text(&output.stdout),
-        "url,agent,access,line,rule\r\n/private,GPTBot,deny,7,Disallow: /private\r\n"
+        "url,agent,access,line,rule,misspelt_line\r\n/private,GPTBot,deny,7,Disallow: /private,\r\n"
     );
     // A crawler that is named twice is tested once, and one without a denied URL has its sum.
     let twice = ["--agent", "GPTBot"];
@@ -1352,6 +1369,33 @@ fn check_reports_a_closed_site_first() {
         "{shown}"
     );
     assert_eq!(output.status.code(), Some(1));
+    let deny = |id: &str| crawlgate(&["check", "--deny", id, &file, "--json"]);
+    let denied = deny("site-closed");
+    assert_eq!(denied.status.code(), Some(1));
+    let report = json(&denied);
+    assert_eq!(report["findings"][0]["severity"], "error");
+    assert_eq!(report["errors"], 1);
+    assert_eq!(deny("noindex-unseen").status.code(), Some(0));
+    let unknown = deny("site-close");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("'site-closed'"));
+}
+
+#[test]
+fn tester_notes_a_misspelt_line_that_decides() {
+    let robots_txt = "User-agent: *\nDisalow: /a\n\nUser agent: GPTBot\nDisallow: /b\n";
+    let files = directory(&[("robots.txt", robots_txt)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for (agent, url, line) in [
+        ("bingbot", "/a", Some(2)),
+        ("GPTBot", "/b", Some(4)),
+        ("Googlebot", "/c", None),
+        ("bingbot", "/c", None),
+    ] {
+        let verdicts = crawlgate(&["tester", &file, "--agent", agent, url, "--json"]);
+        let found = json(&verdicts)[0]["misspelt_line"].as_u64();
+        assert_eq!(found, line, "{agent} {url}");
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn bash_completes_commands_flags_and_values() {
 
     assert_eq!(offered(&["crawlgate", "ch"]), ["check"]);
     assert_eq!(
-        offered(&["crawlgate", "check", "--de"]),
+        offered(&["crawlgate", "check", "--deny-"]),
         ["--deny-warnings"]
     );
     assert_eq!(offered(&["crawlgate", "schema", "s"]), ["settings"]);

@@ -252,11 +252,33 @@ fn urls_closed_by_one_rule_are_one_finding_with_all() {
         "robots.txt:2",
         "/drafts/2\"",
         "robots.txt:3",
-        "1501 errors",
+        "1,501 errors",
+        "in 2 findings",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("/drafts/3\""), "{text}");
+}
+
+/// A policy publishes no misspelt line.
+#[test]
+fn misspelt_line_that_closes_urls_is_named() {
+    let policy = "hosts: [docs.example]\n";
+    let site = site(&[
+        ("robots.txt", b"User-agent: *\nDisalow: /drafts/\n"),
+        ("docs.yaml", policy.as_bytes()),
+        ("urls.txt", b"https://docs.example/drafts/a\n"),
+    ]);
+    let with_policy = ["docs.yaml", "--origin-robots", "robots.txt"];
+    for (rules, is_named) in [(&["robots.txt"][..], true), (&with_policy, false)] {
+        let flags = ["--sitemap", "urls.txt", "--json"];
+        let report = json(&check(site.path(), &[rules, &flags].concat()));
+        let mut findings = report["findings"].as_array().expect("a list").iter();
+        let closed = findings.find(|finding| finding["id"] == "sitemap-url-disallowed");
+        let message = closed.and_then(|closed| closed["message"].as_str());
+        let message = message.unwrap_or_else(|| panic!("{report}"));
+        assert_eq!(message.contains("misspelt"), is_named, "{message}");
+    }
 }
 
 #[test]

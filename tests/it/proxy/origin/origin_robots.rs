@@ -1605,6 +1605,14 @@ fn offline_commands_name_their_assumption() {
         checked["sites"][0]["origin_robots"],
         format!("as in {}", path("robots.txt"))
     );
+    // Before the first start the copy of `init` is taken.
+    fs::write(path("policies/before.txt"), RULES).expect("a file");
+    fs::write(path("crawlgate.yaml"), "policies: policies\n").expect("a file");
+    let checked = run(&["check", "--config", &path("crawlgate.yaml")]);
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).contains("Disallow: /a/"),
+        "{checked:?}"
+    );
     // `check` finds what the server would hold back.
     fs::write(path("closed.txt"), "User-agent: *\nDisallow: /\n").expect("a file");
     let checked = run(&["check", &policies, "--origin-robots", &path("closed.txt")]);
