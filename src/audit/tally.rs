@@ -353,12 +353,10 @@ pub struct AuditTally {
 /// are the same for many paths: `/shop/...?color&size`.
 pub fn without_values(target: &[u8], section_depth: usize) -> Vec<u8> {
     let path = printable_path(target);
-    let query = memchr::memchr(b'?', target).map_or(&b""[..], |query| &target[query + 1..]);
-    let names: BTreeSet<&[u8]> = parameter_names(query).collect();
+    let names = joined_names(target);
     if names.is_empty() {
         return path.into_owned();
     }
-    let names: Vec<&[u8]> = names.into_iter().collect();
     let section = path_section(&path, section_depth);
     let paths = match section.len() {
         // Pages in no directory have little in common.
@@ -366,7 +364,14 @@ pub fn without_values(target: &[u8], section_depth: usize) -> Vec<u8> {
         end if end == path.len() => section,
         _ => &[section, b"..."].concat(),
     };
-    [paths, &names.join(&b'&')].join(&b'?')
+    [paths, &names].join(&b'?')
+}
+
+/// The different names of the parameters of a target: `color&size`.
+pub fn joined_names(target: &[u8]) -> Vec<u8> {
+    let query = memchr::memchr(b'?', target).map_or(&b""[..], |query| &target[query + 1..]);
+    let names: BTreeSet<&[u8]> = parameter_names(query).collect();
+    Vec::from_iter(names).join(&b'&')
 }
 
 impl RequestTally {

@@ -8,7 +8,7 @@
 use super::input::LineChunk;
 use super::rules::{AuditRules, MatchedSite};
 use super::sitemap_urls::{SitemapUrls, host_name};
-use super::tally::{AuditTally, JudgedRequest, KeyBudget, TimeRange};
+use super::tally::{AuditTally, JudgedRequest, KeyBudget, TimeRange, joined_names};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Purpose, Registry, self_given_name};
 use crate::identity::{
     ListMembership, ParsedList, PublishedLists, RegistryProofMeans, is_directory,
@@ -384,7 +384,7 @@ impl<'a> AuditWorker<'a> {
         let breaks_rules = judged.breaks_rules();
         if judged.is_disallowed() {
             self.tally.lines.disallowed += 1;
-            let url = url_without_query(record);
+            let url = url_without_values(record);
             self.budget.add(&mut self.tally.urls, &url);
             if breaks_rules {
                 self.budget.add(&mut row.urls_against_rules, &url);
@@ -417,15 +417,22 @@ impl<'a> AuditWorker<'a> {
     }
 }
 
-/// The URL of a request: the host and the beginning of the path, with `?...` for a query, because
-/// the queries of searches are all different.
-fn url_without_query(record: &LogRecord<'_>) -> Vec<u8> {
+/// The URL of a request: the host, the beginning of the path, and the names of the parameters if all
+/// have values, else `?...`. The values are left out, because those of searches are all different.
+fn url_without_values(record: &LogRecord<'_>) -> Vec<u8> {
     let host = record.host.as_deref().unwrap_or_default();
-    let (path, query) = match memchr::memchr(b'?', &record.target) {
-        Some(query) => (&record.target[..query], b"?...".as_slice()),
-        None => (&*record.target, b"".as_slice()),
+    let target = &*record.target;
+    let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let path = &target[..end.min(MAX_URL_BYTES)];
+    let mut parameters = target[end..].split(|byte| *byte == b'&');
+    let names = if end == target.len() {
+        Vec::new()
+    } else if parameters.all(|parameter| parameter.contains(&b'=')) {
+        [b"?", &*joined_names(target)].concat()
+    } else {
+        b"?...".to_vec()
     };
-    [host, &path[..path.len().min(MAX_URL_BYTES)], query].concat()
+    [host, path, &names].concat()
 }
 
 fn searches_pages(crawler: &Crawler) -> bool {

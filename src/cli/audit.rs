@@ -398,8 +398,8 @@ fn check_judged(report: &Report, log: &LogSummary, arguments: &Arguments) -> Res
     if must_judge && report.visitors == 0 && rows.all(|row| row.counts.requests() == 0) {
         fail!(
             Runtime,
-            "no request was judged: all lines are for other hosts or crawlers, outside --since and --until, or messages of \
-             servers. Is this the access log, and are its hosts those of --site or of the policies?"
+            "no request was judged. A line does not count if it is for another host or crawler, outside \
+             --since and --until, or a message of the server. Is this the access log, and are its hosts those of --site or of the policies?"
         );
     }
     Ok(())

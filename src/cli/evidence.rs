@@ -171,8 +171,11 @@ fn run_export(arguments: &ExportArguments) -> Result {
         from: system_time(arguments.from),
         to: arguments.to.map_or(now, system_time).min(now),
     };
+    if span.from >= now {
+        fail!(Usage, "--from is in the future");
+    }
     if span.from >= span.to {
-        fail!(Usage, "--from is not before --to, or is in the future");
+        fail!(Usage, "--from is not before --to");
     }
     let directories = match arguments.state.as_slice() {
         [] => vec![arguments.config.state_directory(None)?],
@@ -300,7 +303,7 @@ fn print_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
         let since = observed.since;
         if observed.site == site && from.since(since) < DAY {
             print_message!(
-                "note: crawlgate has served {} since {since} (the case names shorter gaps). The log may lack earlier requests. On the \
+                "note: crawlgate has served {} without a long gap since {since}. The case lists short gaps. The log may lack earlier requests. On the \
                  first day, violations count only if robots.previous in the policy declares the earlier robots.txt",
                 observed.host
             );
@@ -351,9 +354,13 @@ struct CaseText<'a> {
 /// Deletes personal values from the log: of an address, before a time, or of an address before a
 /// time. Prints how many were deleted.
 fn run_forget(arguments: &ForgetArguments) -> Result {
-    let mut log = open_existing(&arguments.state.path_or_default()?)?;
+    let now = SystemTime::now();
     let before = arguments.before.map(system_time);
-    let forgotten = delete_personal_values(&mut log, arguments.address, before, SystemTime::now())?;
+    if before.is_some_and(|before| before > now) {
+        fail!(Usage, "--before is in the future; nothing was deleted");
+    }
+    let mut log = open_existing(&arguments.state.path_or_default()?)?;
+    let forgotten = delete_personal_values(&mut log, arguments.address, before, now)?;
     print_message!(
         "{} deleted; backups and exported cases still have them",
         plural(forgotten, "personal value")

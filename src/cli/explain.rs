@@ -130,8 +130,8 @@ impl Arguments {
         if self.content_type.is_none() && tags_depend_on_type {
             let content_type = self.content_type();
             hints += &format!(
-                "\nThe tags are those for {content_type}, which is guessed from the path. If the server sends another type, \
-                 name it with --type.\n"
+                "\nX-Robots-Tag depends on the type of the response. This is for {content_type}, guessed from the path. To \
+                 ask for another type, add --type.\n"
             );
         }
         hints

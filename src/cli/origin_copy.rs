@@ -9,7 +9,7 @@ use crate::files::{MAX_FILE_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, find_defect, truncate_body};
 use crate::policy::Site;
 use crate::policy::origin::{OriginRobotsAvailability, OriginRobotsTxt};
-use crate::printable::{join, printable_path};
+use crate::printable::{join_first, printable_path};
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFile};
 use crate::settings::Settings;
 use crate::sites::policy_directory::list_policies;
@@ -215,7 +215,7 @@ impl OriginCopies {
         for (assumption, names) in names {
             print_message!(
                 "note: robots.txt of the origin of {}: {assumption}",
-                join(names, ", ")
+                join_first(names, 5)
             );
         }
     }

@@ -18,7 +18,7 @@ pub struct Arguments {
     /// The site; needed if there are several, unless --all is given
     #[arg(long)]
     site: Option<String>,
-    /// Pause all sites
+    /// Pause all sites; this replaces the pauses of single sites, also longer ones
     #[arg(long, conflicts_with = "site")]
     all: bool,
     /// How long, like 45m or 2h [default: 12h]

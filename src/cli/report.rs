@@ -194,6 +194,7 @@ fn report_from_state(arguments: &Arguments, site: &str, crawler: &str) -> Result
         && let Ok(policies) = load_policies(&[settings.policies], &OriginCopies::default())
     {
         apply_policies(&mut report, &snapshot_without_pauses(policies));
+        report.has_reservation &= crawler.is_empty();
     }
     Ok(report)
 }

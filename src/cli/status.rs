@@ -5,7 +5,7 @@ use super::{Result, control, findings_failure_unless, instances, print_result};
 use crate::admin::control::{ControlRequest, ControlResponse};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
-use crate::sites::{OriginRobotsStatus, ServedRobotsKind, SiteStatus};
+use crate::sites::{OriginRobotsStatus, ServedRobotsKind, SiteStatus, nearest_sites};
 use crate::time::Timestamp;
 use crate::verdict::{ENFORCE_ALL_LINE, PERHAPS_CACHED_END};
 use askama::Template;
@@ -55,9 +55,16 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let is_known = status.policies.sites.iter().any(|site| text.shows(site));
     if let Some(site) = arguments.site.as_ref().filter(|_| !is_known) {
+        let sites: Vec<String> = status
+            .policies
+            .sites
+            .iter()
+            .map(|site| site.site.clone())
+            .collect();
         fail!(
             Usage,
-            "there is no site {site}: crawlgate status lists them"
+            "there is no site {site}{}",
+            nearest_sites(site, &sites)
         );
     }
     print_result(arguments.output.json, &status, text)?;

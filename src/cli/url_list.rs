@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Calls `on_url` once with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
 /// list, empty lines and text after `#` are ignored. In CSV and TSV, the first column with a path or
-/// URL counts. A first line is their header if it has no URL, and its first column neither a slash nor a dot. Its
+/// URL counts. A first line is their header if no column has one, and its first column neither a slash nor a dot. Its
 /// first comma, semicolon or tab then separates the columns. Without a header, a comma separates them
 /// if the name ends in `.csv`, because a URL may have commas. Fails after the last line if a line is
 /// neither a path nor a URL.
@@ -42,15 +42,20 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
         let (first, rest) = line.split_at(line.find([',', ';', '\t']).unwrap_or(line.len()));
         let is_table = !line.contains("://") && (separator.is_some() || !rest.is_empty());
         if number == 1 && is_table && !first.contains(['/', '.', '#']) {
-            separator = rest.chars().next().or(separator);
-            return;
+            let found = rest.chars().next().or(separator);
+            let cells = split_cells(line, found);
+            if !cells.iter().any(|cell| is_path_or_url(cell)) {
+                separator = found;
+                return;
+            }
+            separator = separator.and(found);
         }
         let cells = split_cells(line, separator);
         column = column.or_else(|| cells.iter().position(|cell| is_path_or_url(cell)));
         match cells.get(column.unwrap_or_default()) {
             Some(url) if is_path_or_url(url) => on_url(url),
             Some(other) if !other.is_empty() => {
-                wrong.get_or_insert_with(|| (number, (*other).to_owned()));
+                wrong.get_or_insert_with(|| (number, other.clone()));
             }
             _ => {}
         }
@@ -73,17 +78,31 @@ pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
     Ok(())
 }
 
-/// The cells of a line, without quotes and text after `#`. A quoted cell may have separators.
-fn split_cells(line: &str, separator: Option<char>) -> Vec<&str> {
-    let mut is_quoted = false;
+/// The cells of a line, without text after `#`. A cell that begins with a quote may have separators,
+/// and has its quotes doubled.
+fn split_cells(line: &str, separator: Option<char>) -> Vec<String> {
+    let mut is_start = true;
+    let mut has_quotes = false;
+    let mut is_open = false;
     let cells = line.split(|sign| {
-        is_quoted ^= sign == '"';
+        if is_start {
+            has_quotes = sign == '"';
+        }
+        is_open ^= has_quotes && sign == '"';
         let is_separator = sign == '\t' || Some(sign) == separator;
-        !is_quoted && (is_separator || line.starts_with('"') && ",;".contains(sign))
+        let is_end = !is_open && (is_separator || line.starts_with('"') && ",;".contains(sign));
+        is_start = is_end || is_start && sign == ' ';
+        is_end
     });
     cells
-        .map(|cell| cell.split('#').next().unwrap_or_default())
-        .map(|cell| cell.trim_matches(['"', ' ']))
+        .map(|cell| cell.split('#').next().unwrap_or_default().trim())
+        .map(|cell| match cell.strip_prefix('"') {
+            Some(inner) => inner
+                .strip_suffix('"')
+                .unwrap_or(inner)
+                .replace("\"\"", "\""),
+            None => cell.to_owned(),
+        })
         .collect()
 }
 

@@ -27,16 +27,18 @@ use crate::verdict::{
     claim_label, claim_with_method, decide_for, load_site, misspelt_line, rule_location,
 };
 use crate::yaml::SourceFile;
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::BuildHasher;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The policy that a host without one is compared with.
 const NO_POLICY: &str = "robots: { origin: replace }\n";
 /// Further paths of a site are not counted. They take up to 80 MB.
 const MAX_PATHS: usize = 5_000_000;
-/// Further URLs of a site are not listed. They take about so much memory.
+/// Further URLs are not listed, of all sites together. They take about so much memory.
 const MAX_LISTED_BYTES: usize = 1_000_000_000;
 /// What a listed URL takes beside its text.
 const BYTES_PER_URL: usize = 80;
@@ -60,10 +62,9 @@ struct SiteComparison {
     crawlers: Vec<String>,
     classes: Vec<CrawlerClass>,
     kinds: ResponseKinds,
-    /// Whether each URL for which access changes is listed.
-    lists_urls: bool,
-    /// The memory that the listed URLs take.
-    listed_bytes: usize,
+    /// The memory left for the URLs for which access changes, of all sites together. `None` to list
+    /// none.
+    spare_bytes: Option<Rc<Cell<usize>>>,
     /// The treatments that differ, with their crawlers.
     access: BTreeMap<(CrawlerTreatment, CrawlerTreatment), (BTreeSet<String>, Occurrences)>,
     /// The requests of a log, by crawler.
@@ -119,6 +120,7 @@ impl<'a> Comparison<'a> {
             text: NO_POLICY.into(),
         };
         let (empty_site, _) = load_site("none", &empty, Registry::builtin());
+        let spare_bytes = lists_urls.then(|| Rc::new(Cell::new(MAX_LISTED_BYTES)));
         let mut sites = Vec::new();
         let mut by_host = BTreeMap::new();
         for pair in match_sites([old, new]) {
@@ -127,7 +129,7 @@ impl<'a> Comparison<'a> {
             let old = ComparedSide::new(old, old_place, empty_site.as_ref());
             let new = ComparedSide::new(new, new_place, empty_site.as_ref());
             sites.extend(old.zip(new).map(|(old, new)| {
-                SiteComparison::new(pair.hosts, [old, new], crawlers, lists_urls)
+                SiteComparison::new(pair.hosts, [old, new], crawlers, spare_bytes.clone())
             }));
         }
         Comparison {
@@ -306,7 +308,7 @@ impl SiteComparison {
         hosts: Vec<String>,
         sides: [ComparedSide; 2],
         crawlers: &[String],
-        lists_urls: bool,
+        spare_bytes: Option<Rc<Cell<usize>>>,
     ) -> SiteComparison {
         let sites = sides.each_ref().map(ComparedSide::site);
         SiteComparison {
@@ -314,8 +316,7 @@ impl SiteComparison {
             crawlers: crawlers.to_vec(),
             classes: group_crawlers(sites, crawlers),
             kinds: ResponseKinds::from_sites(sites),
-            lists_urls,
-            listed_bytes: 0,
+            spare_bytes,
             sides,
             access: BTreeMap::new(),
             by_crawler: BTreeMap::new(),
@@ -484,8 +485,8 @@ impl SiteComparison {
         let is_new = found.add(self.compared, url, true);
         if let Some(requests) = found.urls.get_mut(url) {
             *requests += u64::from(is_new);
-        } else if self.lists_urls && self.listed_bytes < MAX_LISTED_BYTES {
-            self.listed_bytes += BYTES_PER_URL + url.len();
+        } else if let Some(spare) = self.spare_bytes.as_ref().filter(|spare| spare.get() > 0) {
+            spare.set(spare.get().saturating_sub(BYTES_PER_URL + url.len()));
             found.urls.insert(url.to_owned(), 1);
         }
     }
@@ -546,8 +547,9 @@ impl SiteComparison {
         if self.paths.len() == MAX_PATHS {
             notes.push("only the first 5,000,000 paths that change are counted".into());
         }
-        if self.listed_bytes >= MAX_LISTED_BYTES {
-            notes.push("some URLs that change are left out: the list would need over 1 GB".into());
+        let is_full = self.spare_bytes.is_some_and(|spare| spare.get() == 0);
+        if is_full && !access.is_empty() {
+            notes.push("the lists of URLs end at 1 GB in all, so some may be missing".into());
         }
         notes.extend(self.sides.iter().filter_map(|side| {
             side.robots_txt_without_policy()?

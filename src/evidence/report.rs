@@ -4,8 +4,8 @@
 //! listed under headings of their own. The template is `templates/case.html`.
 
 use super::summary::{
-    IdentityAssurance, RequestFact, case_summary, clients_text, count_requests, format_time,
-    hosts_text, license_names, requests_with, rule_names,
+    IdentityAssurance, RequestFact, case_summary, clients_text, count_requests, format_exact_time,
+    format_time, hosts_text, license_names, requests_with, rule_names,
 };
 use super::{CaseFindings, LogFindings, ProofFinding, RequestFinding};
 use crate::numbers::thousands;
@@ -101,7 +101,7 @@ fn served_text(request: &RequestFinding) -> String {
     let Some(served) = &request.served_at else {
         return "never in this case".to_owned();
     };
-    let mut text = format_time(served);
+    let mut text = format_exact_time(served);
     let served = request.served_to.as_deref().unwrap_or("(no address)");
     text += &format!(", to {served}");
     if request.field_text_or_empty(Client) != served {

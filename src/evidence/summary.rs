@@ -75,6 +75,12 @@ pub fn format_time(time: &str) -> String {
     }
 }
 
+/// Like [`format_time`], with the milliseconds, which show the order of entries.
+pub fn format_exact_time(time: &str) -> String {
+    let milliseconds = time.get(19..23).unwrap_or_default();
+    format_time(time).replace(" UTC", &format!("{milliseconds} UTC"))
+}
+
 /// The clients that a case is about: `clients that call themselves GPTBot`.
 pub fn clients_text(crawler: &str) -> String {
     match crawler {
@@ -304,24 +310,26 @@ fn identity_sentences(case: &CaseFindings) -> String {
             continue;
         }
         has_proof |= matches!(basis, Proven | Impostor);
-        let verb = if requests.len() == 1 { "is" } else { "are" };
         let count = plural_thousands(requests.len(), "request");
         sentences.push(match basis {
             Proven => {
-                format!("{count} {verb} {name}'s, if the site's copy of a list, DNS names or keys is the operator's.")
+                format!("{count} came from {name}, by the addresses, DNS names or keys of its operator.")
             }
-            Asserted => format!("Only the site says that {count} {verb} {name}'s."),
+            Asserted => format!("Only the site says that {count} came from {name}."),
             Claimed => format!("Nobody has proved who sent {count}."),
             Impostor => format!(
-                "{count} {verb} not {name}'s, if the site's copy of a list or DNS names is the operator's: the client pretended to be {name}."
+                "{count} did not come from {name}, by the addresses or DNS names of its operator: the client only pretended to be {name}."
             ),
             AssertedImpostor => format!(
-                "Only the site says that {count} {verb} not {name}'s: the client pretended to be {name}."
+                "Only the site says that {count} did not come from {name}: the client pretended to be {name}."
             ),
         });
     }
     if has_proof {
-        sentences.push("Compare this copy with what the operator publishes.".to_owned());
+        sentences.push(
+            "The case has the site's copy of these. Compare it with what the operator publishes."
+                .to_owned(),
+        );
         let proofs = case.logs.iter().flat_map(|log| &log.proofs);
         let supplied = proofs.filter(|proof| proof.is_supplied).count();
         if supplied > 0 {
@@ -383,25 +391,31 @@ fn timestamp_sentences(case: &CaseFindings) -> String {
         return String::new();
     }
     stamps.sort_by_key(|stamp| &stamp.time);
+    let requests = plural_thousands(all, "request");
     let mut existed = Vec::new();
     for stamp in stamps.first().into_iter().chain(stamps.last()) {
-        let covered = stamps.iter().filter(|one| one.time <= stamp.time);
+        let covered = stamps.iter().filter(|one| one.time <= stamp.time).count();
+        let part = if covered < all {
+            format!("{} of ", thousands(covered))
+        } else {
+            String::new()
+        };
         existed.push(format!(
-            "of {} at {} ({})",
-            thousands(covered.count()),
+            "A timestamp shows that the entries of {part}{requests} existed at {} ({}).",
             format_time(&stamp.time),
             stamp.authority
         ));
     }
     existed.dedup();
     if existed.is_empty() {
-        existed.push("of none".to_owned());
+        return format!(
+            "No timestamp covers the entries of {requests}. Only the site says that they are true and complete."
+        );
     }
     format!(
-        "Timestamps show that the entries of {} existed: {}. The site chose the authority: decide whether you trust it. \
+        "{} The site chose the authority: decide whether you trust it. \
          check.sh checks the signature. Only the site says that the entries are true and complete.",
-        plural_thousands(all, "request"),
-        join(existed, ", and ")
+        join(existed, " ")
     )
 }
 
@@ -687,6 +701,8 @@ mod tests {
     fn only_times_of_the_log_are_shown_as_utc() {
         let shown = format_time("2026-11-28T10:00:00.000Z");
         assert_eq!(shown, "2026-11-28 10:00:00 UTC");
+        let exact = format_exact_time("2026-11-28T10:00:00.007Z");
+        assert_eq!(exact, "2026-11-28 10:00:00.007 UTC");
         for other in ["2026-11-28T10:00:00+09:00", "2026-11-28 10:00:00Z", "TZ"] {
             assert_eq!(format_time(other), other);
         }
@@ -706,7 +722,7 @@ mod tests {
             ..log.clone()
         };
         let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log.clone()]));
-        for part in ["2 requests", "of 1 at 2026-11-28 10:01:00 UTC (CN=tsa)"] {
+        for part in ["1 of 2 requests", "at 2026-11-28 10:01:00 UTC (CN=tsa)"] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }
         // The earliest timestamp of each request counts.
@@ -715,8 +731,8 @@ mod tests {
         }
         let [_, _, of_site] = case_summary(&CaseFindings::from_logs(vec![log]));
         for part in [
-            "of 1 at 2026-11-28 10:01:00 UTC",
-            "of 2 at 2026-11-28 10:02:00 UTC",
+            "1 of 2 requests existed at 2026-11-28 10:01:00 UTC",
+            "of 2 requests existed at 2026-11-28 10:02:00 UTC",
         ] {
             assert!(of_site.contains(part), "{part}: {of_site}");
         }

@@ -21,7 +21,7 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
     let (bytes, rest) = split_word(rest)?;
     let status = fields::parse_status(status)?;
     let bytes = fields::parse_number(bytes)?;
-    let mut rest = rest.trim_ascii_start();
+    let mut rest = rest.trim_ascii();
     let mut referer = None;
     let mut user_agent = None;
     // The Common format ends here.
@@ -42,7 +42,7 @@ pub fn parse_clf_line(line: &[u8]) -> LineResult<'_> {
         bytes: bytes.unwrap_or(0),
         referer: non_empty(referer.map(Into::into)),
         user_agent,
-        has_unread_columns: !rest.trim_ascii_end().ends_with(b"\"") && !rest.is_empty(),
+        has_unread_columns: !rest.ends_with(b"\"") && !rest.is_empty(),
         ..LogRecord::default()
     };
     request::into_line(RequestLine::parse(&request), &request, status, record)

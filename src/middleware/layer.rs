@@ -347,7 +347,7 @@ impl GateBuilder {
     /// let gate = GateLayer::builder("policies")
     ///     .on_record(move |record| {
     ///         if record["kind"] == "violation" {
-    ///             let _ = sender.send(record["crawler"].to_string());
+    ///             let _ = sender.send(record["crawler"].clone());
     ///         }
     ///     })
     ///     .open()?;

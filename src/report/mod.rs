@@ -41,6 +41,7 @@ pub use sitemap::{SitemapCoverage, SitemapSummary};
 pub use text::{render_table, render_text};
 pub use traffic::{OperatorTraffic, TrafficReport};
 
+use crate::crawlers::Purpose;
 use crate::numbers::plural_thousands;
 use crate::printable::{join_first, printable};
 use crate::record::RequestCounts;
@@ -95,7 +96,8 @@ pub struct Report {
     pub crawlers: Vec<CrawlerRow>,
     /// What to write into the policies so that those which break the rules are blocked.
     pub to_block: Vec<BlockInstruction>,
-    /// Whether a policy reserves a use of the content, which is no rule of robots.txt.
+    /// Whether policies reserve a use of the content, and the report would count each crawler for AI
+    /// training that took a reserved page.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_reservation: bool,
     /// Names that unknown bots give themselves, with their requests.
@@ -403,6 +405,12 @@ impl Report {
         let rows = self.crawlers.iter().filter(|row| row.to_block.is_some());
         rows.map(|row| row.counts.would_refuse_against_rules())
             .sum()
+    }
+
+    /// Whether `to_block` leaves out a search crawler or an assistant that breaks the rules.
+    fn leaves_out_search(&self) -> bool {
+        let mut rows = self.rows_in(ReportSection::BreaksRules);
+        rows.any(|row| matches!(row.purpose, Some(Purpose::Search | Purpose::Assistant)))
     }
 
     /// Bytes that were sent to crawlers for disallowed requests; only for logs.

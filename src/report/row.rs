@@ -164,7 +164,7 @@ pub struct CrawlerRow {
     pub disallowed_bytes: u64,
     /// The rules that disallowed its requests; only for logs.
     pub rules: Vec<RuleCount>,
-    /// The URLs of its requests against the rules, without their query; only for logs.
+    /// The URLs of its requests against the rules, without the values of parameters; only for logs.
     pub urls_against_rules: Vec<TopEntry>,
     /// What its requests took, with their durations if the log has them; only for logs.
     pub usage: KeyUsage,

@@ -1011,7 +1011,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
         is_of_cut_list: false,
     }];
     report.crawlers[0].urls_against_rules = vec![TopEntry {
-        name: "shop.example/a,b?...".to_owned(),
+        name: "shop.example/a,b?c".to_owned(),
         count: 4,
         ..TopEntry::default()
     }];
@@ -1035,7 +1035,7 @@ fn csv_has_row_for_each_crawler_and_identity() {
     // The row of the section comes after that of its crawler.
     assert!(lines[1].contains(",crawler,,"), "{csv}");
     assert!(
-        lines[2].ends_with(",url_against_rules,\"shop.example/a,b?...\",4,0,,,,,,,4,,,,,,,"),
+        lines[2].ends_with(",url_against_rules,\"shop.example/a,b?c\",4,0,,,,,,,4,,,,,,,"),
         "{csv}"
     );
     assert!(
@@ -1478,8 +1478,10 @@ fn urls_are_listed_by_section_parameter_and_status() {
     assert_eq!(text.matches(" by section: ").count(), 3, "{text}");
     assert_eq!(text.matches(" by path: ").count(), 1, "{text}");
     row.statuses.clear();
+    row.paths[0].name = "/shop/a".repeat(50);
     let text = render_text(&report(vec![row])).expect("a text");
-    assert!(text.contains("\n    paths: /shop/a 10 (5 %)"), "{text}");
+    assert!(text.contains("\n    paths: /shop/a/shop/a"), "{text}");
+    assert!(text.contains("... 10 (5 %)"), "{text}");
 }
 
 #[test]

@@ -72,10 +72,19 @@ impl ReportText<'_> {
     }
 
     /// The title and as many entries of a list as one line has space for, or all that were asked for.
-    /// The end says that there are more.
+    /// The end says that there are more. Long names are cut, their numbers are not.
     fn url_line(&self, list: &TopUrlParts<'_>) -> String {
         let mut line = list.title.clone();
-        for (place, entry) in list.entry_words().enumerate() {
+        for (place, mut entry) in list.entry_words().enumerate() {
+            let length = entry.chars().count();
+            if self.report.top.is_none()
+                && length > URL_COLUMNS
+                && let Some((name, numbers)) = entry.rsplit_once(" (")
+                && let Some((name, requests)) = name.rsplit_once(' ')
+            {
+                let name = truncate_text(name, NAME_COLUMNS);
+                entry = format!("{name} {requests} ({numbers}");
+            }
             let separator = if place == 0 { ": " } else { ", " };
             let length = line.chars().count() + separator.len() + entry.chars().count();
             line.push_str(separator);
@@ -85,10 +94,7 @@ impl ReportText<'_> {
             }
             line.push_str(&entry);
         }
-        match self.report.top {
-            Some(_) => line,
-            None => truncate_text(&line, URL_COLUMNS),
-        }
+        line
     }
 }
 
@@ -178,8 +184,9 @@ fn wrap_lines(text: &str) -> String {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let deeper = if indent > 0 { indent + 2 } else { 0 };
         let mut width = 0;
-        // Columns of a table are aligned by spaces. A command is pasted as one line.
-        if line.chars().count() <= COLUMNS || line.starts_with("  crawlgate ") {
+        // Columns of a table are aligned by spaces. A command or an option is pasted as one line.
+        let is_pasted = line.starts_with("  crawlgate ") || line.starts_with("  --");
+        if is_pasted || line.chars().count() <= COLUMNS {
             out.push_str(line);
             out.push('\n');
             continue;

@@ -29,7 +29,8 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 #[strum(serialize_all = "lowercase")]
 pub enum Dialect {
     /// RFC 9309. Rules and URLs are compared in one normal form. `/robots.txt` is always allowed.
-    /// Tokens may have digits. Bytes after the first 500 KiB are not read.
+    /// Tokens may have digits. Misspelt names of fields (`Disalow`) count, as for Google. Bytes after
+    /// the first 500 KiB are not read.
     #[default]
     Rfc9309,
     /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before

@@ -18,6 +18,7 @@ use crate::verdict::{
 };
 use crate::yaml::Diagnostic;
 use ahash::{AHashSet, RandomState};
+use std::collections::BTreeSet;
 
 /// The most bytes of URLs that findings list, in all sitemaps together. Further URLs are counted.
 const MAX_LISTED_BYTES: usize = 512 << 20;
@@ -112,6 +113,7 @@ impl<'a> SitemapChecker<'a> {
         let mut places = SpanFinder::new(&sitemap.text);
         let mut findings = FindingCollector::default();
         for (listed, place) in sitemap.urls.iter().zip(on_sites) {
+            let fetched = fetched.next().flatten();
             let found = match place {
                 None => {
                     let finding =
@@ -119,19 +121,9 @@ impl<'a> SitemapChecker<'a> {
                     vec![finding.help("list each URL once")]
                 }
                 Some(Err(finding)) => vec![*finding],
-                Some(Ok(place)) => self.judge(&place),
+                Some(Ok(place)) => self.judge(&place, fetched),
             };
-            let is_closed = found
-                .iter()
-                .any(|found| found.id == lints::URL_DISALLOWED.id);
-            for mut finding in found.into_iter().chain(fetched.next().flatten()) {
-                if is_closed && finding.id == lints::URL_NOINDEX.id {
-                    finding.message += ", but is disallowed: crawlers never see the noindex";
-                    finding = finding.help(
-                        "allow the path, so that crawlers see the noindex. When the page has left \
-                         the index, remove the URL from the sitemap",
-                    );
-                }
+            for finding in found {
                 let span = Some(places.find(listed.range.clone()));
                 self.listed_bytes +=
                     listed.url.len() + finding.label.as_ref().map_or(0, String::len);
@@ -183,11 +175,13 @@ impl<'a> SitemapChecker<'a> {
         }
     }
 
-    /// The findings about a URL by the rules of its site. Their messages follow the URL.
-    fn judge(&mut self, place: &SiteUrl) -> Vec<Diagnostic> {
+    /// The findings about a URL by the rules of its site, and the one of its page, `fetched`. Their
+    /// messages follow the URL.
+    fn judge(&mut self, place: &SiteUrl, fetched: Option<Diagnostic>) -> Vec<Diagnostic> {
         let entry = &self.snapshot.sites()[place.site];
         // The rules that disallow the URL, with the crawlers.
         let mut disallowing: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut misspelt = BTreeSet::new();
         for audience in &self.audiences[place.site] {
             let request = RequestToJudge::verified_get(
                 Registry::builtin(),
@@ -200,21 +194,30 @@ impl<'a> SitemapChecker<'a> {
             if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
                 continue;
             }
-            let mut location = rule_location(&decision, &entry.site).unwrap_or_default();
+            let location = rule_location(&decision, &entry.site).unwrap_or_default();
             if misspelt_line(&decision, &entry.site).is_some() {
-                location += " (a misspelt line: Google reads it, other crawlers may ignore it)";
+                misspelt.insert(location.clone());
             }
             match disallowing.iter_mut().find(|(known, _)| *known == location) {
                 Some((_, crawlers)) => crawlers.extend(&audience.crawlers),
                 None => disallowing.push((location, audience.crawlers.clone())),
             }
         }
+        let is_unseen = SEARCH_ENGINES.iter().all(|engine| {
+            let mut closed = disallowing.iter();
+            closed.any(|(_, crawlers)| crawlers.contains(engine))
+        });
         let mut found = Vec::new();
         if !disallowing.is_empty() {
             let reasons = disallowing
                 .iter_mut()
                 .map(|(location, crawlers)| format!("for {} by {location}", named(crawlers)));
-            let text = format!("is disallowed {}", join(reasons, ", "));
+            let mut text = format!("is disallowed {}", join(reasons, "; "));
+            if !misspelt.is_empty() {
+                let lines = join(misspelt, ", ");
+                text +=
+                    &format!(" (misspelt: {lines}. Google reads it, other crawlers may ignore it)");
+            }
             let help = "remove the URL from the sitemap, or allow its path";
             found.push(lints::URL_DISALLOWED.finding(None, text).help(help));
         }
@@ -225,7 +228,16 @@ impl<'a> SitemapChecker<'a> {
                     .help("list the URL without # and what follows"),
             );
         }
-        found.extend(self.noindex_finding(place));
+        for mut finding in self.noindex_finding(place).into_iter().chain(fetched) {
+            if is_unseen && finding.id == lints::URL_NOINDEX.id {
+                finding.message += ", but is disallowed: crawlers never see the noindex";
+                finding = finding.help(
+                    "allow the path, so that crawlers see the noindex. When the page has left \
+                     the index, remove the URL from the sitemap",
+                );
+            }
+            found.push(finding);
+        }
         found
     }
 
@@ -447,7 +459,7 @@ mod tests {
 
     #[test]
     fn noindex_that_no_crawler_sees_is_another_finding() {
-        let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }\nindexing: [{ paths: [/a, /b], tag: noindex }]\n";
+        let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: /a }, { agents: YandexBot, disallow: /b }] }\nindexing: [{ paths: [/a, /b], tag: noindex }]\n";
         let urls = ["https://docs.example/a", "https://docs.example/b"];
         let found = findings(policy, &urls);
         let found = found.iter().map(|finding| &finding.diagnostic);

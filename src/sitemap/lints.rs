@@ -30,8 +30,8 @@ lints! {
     ///
     /// Fix: remove the URL from the sitemap, or remove the tag.
     ///
-    /// If robots.txt also disallows the URL, crawlers never see the noindex, and the page may stay in the
-    /// index. Then allow the path until the page has left the index.
+    /// If robots.txt also disallows the URL for Googlebot and bingbot, they never see the noindex, and the
+    /// page may stay in the index. Then allow the path until the page has left the index.
     ///
     /// The type of the page is taken from its extension. With `--fetch`, crawlgate also finds a
     /// noindex that your server sends: in the header `X-Robots-Tag`, and in the robots metas in the

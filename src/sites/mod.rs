@@ -28,7 +28,7 @@ pub use default_sites::{DefaultSite, is_default_site_policy, origin_request_host
 pub use origins::{
     InitialOriginRobots, MAX_ORIGIN_WAIT, OriginRobotsStatus, ServedRobotsKind, awaited_origin,
 };
-pub use pauses::{PauseError, PauseRequest, run_time_pause_fact};
+pub use pauses::{PauseError, PauseRequest, nearest_sites, run_time_pause_fact};
 pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
 pub use publisher::{AnnounceError, PublicationSubscriber};
 pub use status::{RetireStatus, SiteStatus, SitesStatus};

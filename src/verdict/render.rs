@@ -282,7 +282,7 @@ impl Explanation {
                  not block it yet"
             }
             Violation if self.requested_hosts.is_some() => {
-                "no crawler has requested exactly this host yet"
+                "by every robots.txt that the crawler may have. No crawler has requested exactly this host and port yet"
             }
             Violation if self.never_fetched => {
                 "by every robots.txt that the crawler may have. It has not fetched robots.txt here lately"

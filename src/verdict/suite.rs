@@ -185,7 +185,11 @@ impl TestComparison<'_> {
         if what == "mode" {
             return MODE_HELP.to_owned();
         }
-        let mut reason = self.got.reason().to_owned();
+        let mut reason = format!(
+            "the request is {}: {}",
+            self.got.verdict.name(),
+            self.got.reason()
+        );
         if let Some(rule) = &self.got.rule {
             reason += &format!(
                 ". The rule is \"{}: {}\", from {}",

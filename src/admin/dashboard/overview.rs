@@ -10,6 +10,7 @@ use crate::admin::problem::Problem;
 use crate::admin::query::QueryParameters;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::model::{EnforcementMode, UnverifiedTreatment};
+use crate::policy::site::CrawlerRules;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::report::{
     BlockInstruction, ClientIdentity, CrawlerRow, PeriodBound, Report, ReportFragment,
@@ -127,6 +128,7 @@ pub fn live_report(
         }
     }
     apply_policies(&mut report, &operations.instance.sites.snapshot());
+    report.has_reservation &= crawler.is_empty();
     Ok(report)
 }
 
@@ -155,10 +157,13 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
             .filter_map(|entry| missing_setting(row, entry));
         missing.extend(settings.map(|setting| (place, setting)));
     }
-    report.has_reservation = snapshot.sites().iter().any(|entry| {
-        (report.site.is_empty() || report.site == entry.site.name)
-            && entry.site.policy.reservation().is_some()
-    });
+    let mut reserving = snapshot
+        .sites()
+        .iter()
+        .filter(|entry| report.site.is_empty() || report.site == entry.site.name)
+        .filter(|entry| entry.site.policy.reservation().is_some())
+        .peekable();
+    report.has_reservation = reserving.peek().is_some() && reserving.all(records_training);
     // The lines for a purpose come first.
     missing.sort_by_key(|(_, setting)| Reverse(setting.list));
     for (place, setting) in &missing {
@@ -168,6 +173,14 @@ pub fn apply_policies(report: &mut Report, snapshot: &Snapshot) {
         }
         report.crawlers[*place].to_block.get_or_insert(instruction);
     }
+}
+
+/// Whether the policy of a site has requests of crawlers for AI training recorded.
+fn records_training(entry: &SiteEntry) -> bool {
+    let enforcement = &entry.site.policy.enforcement;
+    let training = enforcement.purposes.get(&Purpose::Training);
+    let mode = training.and_then(|fields| fields.mode);
+    mode.or(enforcement.site.mode) != Some(EnforcementMode::Off)
 }
 
 /// A link to the overview of a site.
@@ -188,9 +201,13 @@ fn site_overview_link(site: &str, name: &str, current: &str) -> PageLink {
 /// Whether the policy of a site blocks requests against the rules by the crawler of a row.
 fn is_enforced(row: &CrawlerRow, entry: &SiteEntry) -> bool {
     let rules = entry.site.crawler_rules(claim_of_row(row, entry));
+    rules.mode == EnforcementMode::Enforce && !rules.unlisted && may_be_blocked(row, &rules)
+}
+
+/// Whether a mode can block the crawler of a row: it is neither exempt nor observed for its identity.
+fn may_be_blocked(row: &CrawlerRow, rules: &CrawlerRules) -> bool {
     let is_verified = row.identity == Some(Verified);
-    let may_be_blocked = is_verified || rules.unverified != UnverifiedTreatment::Observe;
-    rules.mode == EnforcementMode::Enforce && !rules.unlisted && !rules.exempt && may_be_blocked
+    !rules.exempt && (is_verified || rules.unverified != UnverifiedTreatment::Observe)
 }
 
 fn claim_of_row(row: &CrawlerRow, entry: &SiteEntry) -> Claim {
@@ -247,8 +264,8 @@ impl BlockingSetting {
 
 /// What the policy of a site lacks to block a crawler which breaks the rules: the mode of its
 /// purpose if that is AI training, otherwise its own. `None` if it is exempt, if sites may want it
-/// (search, assistants, monitoring, previews, other tasks), or if it passes only because it is not
-/// verified.
+/// (search, assistants, monitoring, previews, other tasks), or if the policy only observes crawlers
+/// that are not verified.
 fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSetting> {
     use Purpose::{Assistant, Monitoring, Other, Preview, Search, Training};
 
@@ -260,7 +277,7 @@ fn missing_setting(row: &CrawlerRow, entry: &SiteEntry) -> Option<BlockingSettin
         row.purpose,
         Some(Search | Assistant | Monitoring | Preview | Other)
     );
-    if is_wanted || rules.exempt || !passes_by_mode {
+    if is_wanted || !may_be_blocked(row, &rules) || !passes_by_mode {
         return None;
     }
     let enforcement = &site.policy.enforcement;
@@ -418,6 +435,13 @@ mod tests {
                 "enforcement: { mode: enforce, agents: { GPTBot: observe }, purposes: { other: enforce } }",
                 vec![("enforcement.agents.GPTBot", "mode: enforce")],
             ),
+            (
+                "enforcement: { unverified: observe, agents: { CCBot: observe }, exempt: [AhrefsBot] }",
+                vec![
+                    ("enforcement", "purposes: { training: enforce }"),
+                    ("enforcement.agents.CCBot", "mode: enforce"),
+                ],
+            ),
         ] {
             let found = instructions(&report(&crawlers, "", &[("shop", policy)]));
             let expected: Vec<_> = expected
@@ -425,6 +449,25 @@ mod tests {
                 .map(|(under, line)| (under.to_owned(), line.to_owned()))
                 .collect();
             assert_eq!(found, expected, "{policy}");
+        }
+    }
+
+    #[test]
+    fn reservation_is_known_only_where_training_is_recorded() {
+        let reserving = "tdm: [{ reservation: yes }]";
+        let off = format!("{reserving}\nenforcement: {{ mode: off }}");
+        let policies = [("blog", &*off), ("shop", reserving), ("wiki", "")];
+        for (site, expected) in [
+            ("", false),
+            ("blog", false),
+            ("shop", true),
+            ("wiki", false),
+        ] {
+            assert_eq!(
+                report(&[], site, &policies).has_reservation,
+                expected,
+                "{site}"
+            );
         }
     }
 

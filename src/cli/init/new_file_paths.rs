@@ -6,6 +6,7 @@ use crate::cli::server_flags::load_settings_alone;
 use crate::cli::{Failure, Result, write_new_file};
 use crate::printable::{join, printable_path};
 use crate::settings::{OriginIndex, OriginServerAddress};
+use crate::sites::policy_directory::list_policies;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +65,19 @@ impl NewFilePaths {
             has_origin,
             other_servers,
         })
+    }
+
+    /// The other policies in the directory of a first site, which crawlgate uses as well.
+    pub fn other_policies(&self) -> Vec<String> {
+        if self.is_second_site {
+            return Vec::new();
+        }
+        list_policies(&self.policies)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|path| *path != self.policy)
+            .map(|path| printable_path(&path))
+            .collect()
     }
 
     /// The files to write.

@@ -42,9 +42,9 @@ pub struct Arguments {
     #[arg(value_name = "URL|--urls FILE", required_unless_present = "list")]
     urls: Vec<String>,
     /// Test the URLs or paths in this file too (- for standard input): one a line, those of a sitemap, or
-    /// of CSV the first column with URLs or paths
+    /// of CSV the first column with URLs or paths; may be repeated
     #[arg(long = "urls", alias = "sitemap", value_name = "FILE|URL")]
-    list: Option<PathBuf>,
+    list: Vec<PathBuf>,
     /// A crawler, by its token (like Googlebot) or its user agent; may be repeated
     #[arg(
         long = "agent",
@@ -81,7 +81,7 @@ impl Arguments {
             );
         }
         let mut urls = self.urls.clone();
-        if let Some(list) = &self.list {
+        for list in &self.list {
             if list.as_os_str() == "-" && self.file == "-" {
                 fail!(
                     Usage,
@@ -180,7 +180,7 @@ pub fn run(arguments: &Arguments) -> Result {
     arguments.print(answers, |answers| {
         let colour = super::supports_colour(&io::stdout());
         let mut out = super::stdout_printer(colour);
-        if arguments.list.is_some() {
+        if !arguments.list.is_empty() {
             for agent in &tested_agent {
                 url_verdict::write_short(agent, answers, &name, urls.len(), &mut out)?;
             }
@@ -209,7 +209,7 @@ fn check_tokens(agents: &[TestedAgent<'_>], registry: &Registry, rules: &Dialect
         {
             fail!(
                 Usage,
-                "no known crawler looks for \"{written}\"; {meant} (--literal tests this word as it is)"
+                "no known crawler is called \"{written}\" in robots.txt; {meant} (--literal tests this name as it is)"
             );
         }
     }

@@ -86,7 +86,7 @@ for chain in chains/*.jsonl; do
   done < "$chain"
   grep -q "\"head\":\"$before\"" "$(ls checkpoints/*.json | tail -n 1)" || fail "$chain was shortened"
 done
-echo "Passed: every hash, and every signature by the keys of the log, of which KEY is one"
+echo "Passed: every hash and every signature. KEY is a key of the log."
 
 # Who signed a timestamp, by the certificates in it.
 authority() {

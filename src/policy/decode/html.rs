@@ -8,7 +8,7 @@ use crate::yaml::{MapFields, NodeReader};
 
 /// Decodes the section: `off`, `meta` (for all HTML pages), or a map of `meta`, `paths` and `not`.
 pub fn html(node: NodeReader<'_>) -> HtmlPolicy {
-    const MAP: &str = "a map: meta, paths, not";
+    const MAP: &str = "a map with meta, paths or not";
     if !node.is_map() {
         let meta = node.word(
             &[("off", false), ("meta", true)],

@@ -303,9 +303,9 @@ fn diff_compares_robots_txt_with_a_policy_on_a_log() {
     let output = case.run(&[&arguments[..], &["--crawler", "bingbot", "--csv"]].concat());
     let csv = String::from_utf8(output.stdout).expect("text");
     let rows = "site,change,crawlers,url,requests,before,rule before,now,rule now\n\
-        shop.example,lose access,bingbot,https://shop.example/find/1,,\"allowed\",,\"disallowed\",Disallow: /find\n\
-        shop.example,lose access,bingbot,https://shop.example/find/2,,\"allowed\",,\"disallowed\",Disallow: /find\n\
-        shop.example,gain access,bingbot,/search?a,,\"disallowed\",Disallow: /search,\"allowed\",\n";
+        shop.example,lose access,bingbot,https://shop.example/find/1,,allowed,,disallowed,Disallow: /find\n\
+        shop.example,lose access,bingbot,https://shop.example/find/2,,allowed,,disallowed,Disallow: /find\n\
+        shop.example,gain access,bingbot,/search?a,,disallowed,Disallow: /search,allowed,\n";
     assert!(csv.starts_with(rows), "{csv}");
 
     let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);

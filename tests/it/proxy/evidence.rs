@@ -215,14 +215,14 @@ fn case_verifies_with_and_without_crawlgate() {
 fn case_has_the_list_that_proves_the_crawler() {
     let directory = case_with_list("full", "198.51.100.7");
     let page = read(&directory.path().join("report.html"));
-    assert!(page.contains("2 requests are GPTBot's, if"), "{page}");
+    assert!(page.contains("2 requests came from GPTBot, by"), "{page}");
 }
 
 #[test]
 fn proof_by_a_network_alone_is_the_sites_word() {
     let directory = case_with_list("network", "198.51.100.0/24");
     let page = read(&directory.path().join("report.html"));
-    assert!(!page.contains("are GPTBot's, if"), "{page}");
+    assert!(!page.contains("came from GPTBot, by"), "{page}");
 }
 
 /// The unpacked case of a crawler that a list proves. With `privacy: { evidence: DETAIL }` the case
@@ -444,7 +444,7 @@ fn full_disk_stops_evidence_and_no_request() {
 }
 
 #[test]
-fn forget_without_options_names_both_of_them() {
+fn forget_needs_an_option_and_a_time_that_has_passed() {
     let origin = Origin::plain();
     let gate = setup(&origin).start();
     let forget = evidence(&gate, &["forget"]);
@@ -454,6 +454,8 @@ fn forget_without_options_names_both_of_them() {
         message.contains("--address <ADDRESS>|--before <TIME>"),
         "{message}"
     );
+    let future = evidence(&gate, &["forget", "--before", "2999-01-01"]);
+    assert_eq!(future.status.code(), Some(2), "{future:?}");
 }
 
 #[test]
@@ -640,7 +642,7 @@ fn request_with_a_licence_token_is_in_the_case() {
     let directory = unpacked(&gate.path("token.tar"));
     let page = read(&directory.path().join("report.html"));
     for part in [
-        "or asked for a licence)</td><td data-h=\"not verified\">1</td>",
+        "(or slowed down, or asked for a licence)</td><td data-h=\"not verified\">1</td>",
         "with a licence token",
         "without a licence",
     ] {
@@ -715,7 +717,7 @@ fn training_crawler_on_a_reserved_page_is_in_the_case() {
         "to a page with a published reservation (TDM, Content-Signal or Content-Usage)</td><td data-h=\"not verified\">2</td>",
         "not disallowed by robots.txt; to a page with a published reservation",
         "not disallowed by robots.txt; with a licence token; to a page with a published reservation",
-        "or asked for a licence)</td><td data-h=\"not verified\">1</td>",
+        "(or slowed down, or asked for a licence)</td><td data-h=\"not verified\">1</td>",
         "whether the operator mined a page",
     ] {
         assert!(page.contains(part), "{part}: {page}");

@@ -92,9 +92,9 @@ lints! {
     /// indexing: [{ paths: /old/, tag: noindex }]
     /// ```
     ///
-    /// crawlgate reports this only if one Disallow covers the path and is longer than every Allow
-    /// that matches a URL below that path. It does not report `/shop/` if an Allow opens `/shop/help/`,
-    /// nor `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all URLs,
+    /// crawlgate reports this only if one Disallow closes all URLs below the path. With
+    /// `Allow: /old/help/` beside `Disallow: /old/`, crawlgate does not report `/old/`. Nor does it
+    /// report `/old` if only `/old$` is disallowed. A tag rule without `paths` counts as one for all URLs,
     /// even with a `path_regex`. A rule with `application/pdf` in `types` also counts as one for
     /// `/*.pdf$` (`/docs/*.pdf$` with the path `/docs/`). For a noindex for all crawlers, crawlgate looks at the group `*`, and at groups
     /// for Googlebot and bingbot that do not close the whole site. It does not look at all rules of

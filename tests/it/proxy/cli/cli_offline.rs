@@ -1074,6 +1074,11 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("tabs", "URL\tClicks\n/a,b\t10\n"),
         ("no_header.csv", "/a,10\n/b#x,2\n"),
         ("one_column.csv", "URL\n/a\n"),
+        ("home.csv", "home,/\ncart,/cart\n"),
+        (
+            "quotes.csv",
+            "/search?q=\"a\"\n/a\"b,5\n\"/q?\"\"c,d\"\"\",1\n",
+        ),
         ("second_column.csv", "yes,https://x.example/a\n"),
         ("positions", "URL,Avg. position\n/a,1.5\n"),
         (
@@ -1131,6 +1136,8 @@ fn tester_reads_urls_from_a_list_or_a_sitemap() {
         ("tabs", &["/a,b"]),
         ("no_header.csv", &["/a", "/b"]),
         ("one_column.csv", &["/a"]),
+        ("home.csv", &["/", "/cart"]),
+        ("quotes.csv", &["/search?q=\"a\"", "/a\"b", "/q?\"c,d\""]),
         ("second_column.csv", &["https://x.example/a"]),
         ("positions", &["/a"]),
         ("second_column", &["https://x.example/a", "/b"]),
