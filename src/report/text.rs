@@ -25,6 +25,8 @@ const URL_COLUMNS: usize = COLUMNS - 4;
 const SHORT_COLUMNS: usize = URL_COLUMNS - 5;
 /// The columns of a crawler's name in a table.
 const NAME_COLUMNS: usize = 42;
+/// The fewest columns of a name in a list of URLs.
+const MIN_NAME_COLUMNS: usize = 12;
 /// The columns of a crawler's name in the list of those that take most.
 const TAKER_COLUMNS: usize = 37;
 
@@ -76,16 +78,15 @@ impl ReportText<'_> {
     fn url_line(&self, list: &TopUrlParts<'_>) -> String {
         let mut line = list.title.clone();
         for (place, mut entry) in list.entry_words().enumerate() {
-            let length = entry.chars().count();
-            if self.report.top.is_none()
-                && length > URL_COLUMNS
-                && let Some((name, numbers)) = entry.rsplit_once(" (")
-                && let Some((name, requests)) = name.rsplit_once(' ')
-            {
-                let name = truncate_text(name, NAME_COLUMNS);
-                entry = format!("{name} {requests} ({numbers}");
-            }
             let separator = if place == 0 { ": " } else { ", " };
+            if place == 0
+                && self.report.top.is_none()
+                && let Some((name, numbers)) = entry.split_once(' ')
+            {
+                let taken = line.chars().count() + numbers.chars().count() + 3;
+                let space = SHORT_COLUMNS.saturating_sub(taken).max(MIN_NAME_COLUMNS);
+                entry = format!("{} {numbers}", truncate_text(name, space));
+            }
             let length = line.chars().count() + separator.len() + entry.chars().count();
             line.push_str(separator);
             if place > 0 && self.report.top.is_none() && length > SHORT_COLUMNS {
