@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// Calls `on_url` once with each path or URL of a list, one a line, or of a sitemap, a file or a URL. In a
 /// list, empty lines and text after `#` are ignored. In CSV and TSV, the first column with a path or
-/// URL counts. A first line is their header if no column has one, and its first column neither a slash nor a dot. Its
-/// first comma, semicolon or tab then separates the columns. Without a header, a comma separates them
+/// URL counts. A first line is their header if no column has one, and its first column has neither a
+/// slash nor a dot. Its first comma, semicolon or tab then separates the columns. Without a header, a comma separates them
 /// if the name ends in `.csv`, because a URL may have commas. Fails after the last line if a line is
 /// neither a path nor a URL.
 pub fn for_each_url(path: &Path, mut on_url: impl FnMut(&str)) -> Result {
